@@ -1,0 +1,74 @@
+// Memory that every rank of a host can reach: the pool.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "symccl/export.hpp"
+#include "symccl/result.hpp"
+
+namespace symccl {
+
+class Pool;
+
+/// One segment of a pool as snapshot() reports it. Offsets and sizes are bytes.
+struct SegmentReport {
+  struct Block {
+    std::size_t offset;  ///< from the segment's address
+    std::size_t bytes;
+    bool inUse;
+  };
+  void* address;
+  std::size_t bytes;
+  std::vector<Block> blocks;
+};
+
+/// A caching allocator over segments of this device's shared heap.
+///
+/// Blocks are multiples of 512 B and aligned to 512 B. Requests up to 1 MiB are cut from 2 MiB segments, up to 10 MiB
+/// from 20 MiB segments, larger ones get a segment of their own, rounded up to 2 MiB. A freed block is reused by the
+/// order of frees and allocations, never by address, so equal call sequences give equal offsets on every rank. Nothing
+/// here talks to a peer. Thread-safe.
+class SYMCCL_EXPORT Pool : public std::enable_shared_from_this<Pool> {
+ public:
+  /// A pool on the heap of device `ordinal` (-1: this process's default device). The heap is made on first use.
+  static Result<std::shared_ptr<Pool>> create(int ordinal = -1);
+  /// Memory that lives on after the pool object: blocks in use stay valid until they are freed.
+  virtual ~Pool() = default;
+
+  /// `bytes` > 0 of memory, or Code::memory with asked, free, limit and the variable that raises it.
+  virtual Result<void*> allocate(std::size_t bytes) = 0;
+  /// Returns a block. From any thread.
+  virtual void free(void* address) = 0;
+  /// Gives segments without a used block back to the heap; returns the bytes given back.
+  virtual std::size_t trim() = 0;
+  /// A process-wide number, from 1.
+  virtual std::uint64_t id() const = 0;
+  virtual int ordinal() const = 0;
+  virtual std::vector<SegmentReport> snapshot() const = 0;
+  virtual std::size_t bytesInUse() const = 0;
+  virtual std::size_t bytesReserved() const = 0;
+
+  /// The pool that owns `address` (an address inside one of its blocks), or null.
+  static std::shared_ptr<Pool> find(const void* address);
+  /// Frees a block whatever pool it belongs to; false if `address` lies in no heap of this process.
+  static bool freeAnywhere(void* address);
+};
+
+/// Chooses the default device ordinal (0..63) of this process; only before its heap is made.
+SYMCCL_EXPORT Status setDefaultDevice(int ordinal);
+SYMCCL_EXPORT int defaultDevice();
+
+/// What this process's heap of `ordinal` (-1: default) holds. Bytes.
+struct HeapReport {
+  std::size_t bytes;     ///< size of the window
+  std::size_t used;      ///< handed out as segments
+  std::size_t peak;      ///< most ever handed out
+  bool symmetric;        ///< whether the heap stands at its agreed address
+  void* base;
+};
+SYMCCL_EXPORT Result<HeapReport> heapReport(int ordinal = -1);
+
+}  // namespace symccl
