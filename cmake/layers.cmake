@@ -18,6 +18,11 @@ if(SYMCCL_SANITIZE)
 endif()
 target_link_libraries(symccl_options INTERFACE Threads::Threads)
 
+# The headers of all layers, for tests. It brings no code: link symccl_static or single layers for that.
+add_library(symccl_internal INTERFACE)
+target_include_directories(symccl_internal INTERFACE ${PROJECT_SOURCE_DIR}/include)
+target_link_libraries(symccl_internal INTERFACE symccl_options)
+
 # symccl_layer(<name> SOURCES <file>... LINKS <lower layer>...)
 # The headers of src/<name>/ are included as "<name>/x.hpp", by this layer and by those that link to it. The path leads
 # through a folder of links that holds this layer alone, so including a layer that is not linked does not compile.
@@ -26,11 +31,16 @@ function(symccl_layer name)
   set(view ${CMAKE_BINARY_DIR}/layers/${name})
   file(MAKE_DIRECTORY ${view})
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR} ${view}/${name} SYMBOLIC)
+  if(NOT LAYER_SOURCES)
+    file(WRITE ${CMAKE_BINARY_DIR}/layers/empty_${name}.cpp "")
+    set(LAYER_SOURCES ${CMAKE_BINARY_DIR}/layers/empty_${name}.cpp)
+  endif()
   add_library(symccl_${name} OBJECT ${LAYER_SOURCES})
   target_include_directories(symccl_${name} PUBLIC ${PROJECT_SOURCE_DIR}/include ${view})
   target_link_libraries(symccl_${name} PUBLIC symccl_options)
   foreach(lower IN LISTS LAYER_LINKS)
     target_link_libraries(symccl_${name} PUBLIC symccl_${lower})
   endforeach()
+  target_include_directories(symccl_internal INTERFACE ${view})
   set_property(GLOBAL APPEND PROPERTY SYMCCL_LAYERS symccl_${name})
 endfunction()
