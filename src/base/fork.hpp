@@ -1,0 +1,16 @@
+// Whether this process is a forked child of the one that made a thing.
+#pragma once
+
+#include <cstdint>
+
+namespace symccl {
+
+/// Counts the forks between the first call in this program and this process: 0 in the original. Things remember the
+/// value at their creation; a different one later means that they are the parent's. A relaxed load.
+std::uint64_t forkGeneration();
+
+/// Registers `handler` to run in each forked child, before fork() returns there. Async-signal-safe handlers only; at
+/// most 8; never removed.
+void onForkInChild(void (*handler)());
+
+}  // namespace symccl
