@@ -1,0 +1,37 @@
+#include "base/fork.hpp"
+
+#include <pthread.h>
+
+#include <array>
+#include <atomic>
+
+namespace symccl {
+namespace {
+
+using Handler = void (*)();
+
+constinit std::atomic<std::uint64_t> generation{0};
+constinit std::array<std::atomic<Handler>, 8> handlers{};
+
+void inChild() {
+  generation.fetch_add(1, std::memory_order_relaxed);
+  for (auto& slot : handlers) {
+    if (const Handler handler = slot.load(std::memory_order_acquire)) handler();
+  }
+}
+
+// While the library is loaded, so that no call has to check for it.
+[[maybe_unused]] const int registered = pthread_atfork(nullptr, nullptr, inChild);
+
+}  // namespace
+
+std::uint64_t forkGeneration() { return generation.load(std::memory_order_relaxed); }
+
+void onForkInChild(Handler handler) {
+  for (auto& slot : handlers) {
+    Handler present = nullptr;
+    if (slot.compare_exchange_strong(present, handler, std::memory_order_acq_rel) || present == handler) return;
+  }
+}
+
+}  // namespace symccl
