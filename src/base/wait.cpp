@@ -17,7 +17,8 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-// Words are mapped at different addresses in different processes, so the futex is a shared one: keyed by file and offset.
+// Words are mapped at different addresses in different processes, so the futex is a shared one: keyed by file and
+// offset.
 void futexWake(const void* word) { ::syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0); }
 
 void futexWait(const void* word, std::uint32_t seen, nanoseconds most) {
@@ -74,7 +75,7 @@ bool SlowWait::memberGone() {
   return members > 1;
 }
 
-bool SlowWait::reasonToEnd(WaitEnd& end) {
+bool SlowWait::errorCounts(WaitEnd& end) {
   const ErrorWords& own = *context_.members[context_.self].errors;
   if (own.error.read() != 0) {
     end = WaitEnd::ownError;
@@ -83,12 +84,17 @@ bool SlowWait::reasonToEnd(WaitEnd& end) {
   for (std::size_t member = 0; member < context_.members.size(); ++member) {
     const ErrorWords& words = *context_.members[member].errors;
     const std::uint64_t error = words.error.read();
-    if (error != 0 && context_.counts(context_, error, words.operation.get())) {
+    if (error != 0 && context_.counts(context_, static_cast<int>(member), member_, error, words.operation.get())) {
       context_.culprit = static_cast<int>(member);
       end = WaitEnd::memberError;
       return true;
     }
   }
+  return false;
+}
+
+bool SlowWait::reasonToEnd(WaitEnd& end) {
+  if (context_.endOnErrors && errorCounts(end)) return true;
   if (memberGone()) {
     end = WaitEnd::gone;
     return true;

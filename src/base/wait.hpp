@@ -56,10 +56,11 @@ struct WaitContext {
   WaitBudget budget{};
   bool dirty = false;  ///< something was published since the bells were last looked at
   Deadline deadline = Deadline::never();
-  /// Whether a member's error ends this wait (errors like "destroyed at m" do not count for operations up to m).
-  bool (*counts)(const WaitContext&, std::uint64_t error, std::uint64_t operation) = nullptr;
+  bool endOnErrors = true;  ///< false: only the condition, a death, and the deadline end a wait
+  /// Whether `member`'s error ends a wait for `waitedFor` (-1: any): an error "destroyed at m" does not end every wait.
+  bool (*counts)(const WaitContext&, int member, int waitedFor, std::uint64_t error, std::uint64_t operation) = nullptr;
   std::uint64_t operation = 0;  ///< the operation that waits
-  int culprit = -1;             ///< out: the member whose error or death ended the wait
+  int culprit = -1;             ///< out: the member whose error or death ended the wait, or who did not come in time
 };
 
 /// Wakes members that sleep for this one (or for any), after something was published. Ends `dirty`.
@@ -79,6 +80,7 @@ class SlowWait {
 
  private:
   bool reasonToEnd(WaitEnd& end);
+  bool errorCounts(WaitEnd& end);
   bool memberGone();
   void announceSleep();
   void sleep();
