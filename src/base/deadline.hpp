@@ -1,6 +1,7 @@
 // A point in time by which something must have happened.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 
 namespace symccl {
@@ -10,20 +11,23 @@ class Deadline {
   using Clock = std::chrono::steady_clock;
 
   static Deadline never() { return Deadline(Clock::time_point::max()); }
-  static Deadline in(std::chrono::nanoseconds wait) {
+  /// `wait` from now on: now if it is negative, never if it is a hundred years or more.
+  template <class Rep, class Period>
+  static Deadline in(std::chrono::duration<Rep, Period> wait) {
+    if (wait >= std::chrono::hours(24 * 365 * 100)) return never();
     const auto now = Clock::now();
-    return wait > Clock::time_point::max() - now ? never() : Deadline(now + wait);
+    return wait <= wait.zero() ? Deadline(now) : Deadline(now + std::chrono::duration_cast<Clock::duration>(wait));
   }
 
   bool passed() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
-  /// Time left, never negative; a day if there is no deadline.
+  /// Time left, never negative; at most a day, so that it fits wherever it is passed on to.
   std::chrono::nanoseconds left() const {
-    if (at_ == Clock::time_point::max()) return std::chrono::hours(24);
-    const auto now = Clock::now();
-    return now >= at_ ? std::chrono::nanoseconds(0) : std::chrono::nanoseconds(at_ - now);
+    constexpr std::chrono::nanoseconds kMost = std::chrono::hours(24);
+    if (at_ == Clock::time_point::max()) return kMost;
+    return std::clamp<std::chrono::nanoseconds>(at_ - Clock::now(), std::chrono::nanoseconds(0), kMost);
   }
-  /// For poll(2) and its like: milliseconds left, rounded up.
-  int leftForPoll() const { return static_cast<int>((left() + std::chrono::microseconds(999)) / std::chrono::milliseconds(1)); }
+  /// For poll(2) and its like: milliseconds left, rounded up; at most a day.
+  int leftForPoll() const { return static_cast<int>(std::chrono::ceil<std::chrono::milliseconds>(left()).count()); }
   Clock::time_point at() const { return at_; }
 
   friend Deadline earlier(Deadline a, Deadline b) { return a.at_ < b.at_ ? a : b; }

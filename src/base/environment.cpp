@@ -7,7 +7,6 @@
 #include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <initializer_list>
 #include <string_view>
 
@@ -111,8 +110,6 @@ struct Row {
   bool (*read)(std::string_view, Environment&);
 };
 
-constexpr const char* kSecret = "SYMCCL_TOKEN";
-
 const std::array kRows{
     Row{{"SYMCCL_DEBUG", "none", "none, version, warn, info or trace",
          "How much is written about what the library does."},
@@ -120,7 +117,8 @@ const std::array kRows{
           return oneOf(v, {"none", "version", "warn", "info", "trace"}, to.debug);
         }},
     Row{{"SYMCCL_DEBUG_SUBSYS", "", "names of subsystems separated by commas, each with ^ in front to leave it out",
-         "The subsystems that SYMCCL_DEBUG is about; all if not set, all others if only names with ^ are given."},
+         "The subsystems whose info and trace lines are written; all if not set, all others if only names with ^ are "
+         "given."},
         readSubsystems},
     Row{{"SYMCCL_DEBUG_FILE", "", "a path in which %h is the host's name, %p the process id and %% a percent sign",
          "The file that the lines of SYMCCL_DEBUG are appended to; standard error if not set."},
@@ -147,7 +145,8 @@ const std::array kRows{
     Row{{"SYMCCL_ROOT", "", "host:port, with an IPv6 address in brackets",
          "Where rank 0 serves the store of programs whose launcher sets no MASTER_ADDR and MASTER_PORT."},
         readRoot},
-    Row{{kSecret, "", "up to 256 bytes", "The secret that clients of SymCCL's own TCP store must know."}, readToken},
+    Row{{"SYMCCL_TOKEN", "", "up to 256 bytes", "The secret that clients of SymCCL's own TCP store must know.", true},
+        readToken},
     Row{{"SYMCCL_TEST_STAGING", "normal", "normal or inaccessible",
          "inaccessible makes any access to staging memory fault, which proves that a path does without it; for tests."},
         [](std::string_view v, Environment& to) { return oneOf(v, {"normal", "inaccessible"}, to.testStaging); }},
@@ -203,8 +202,7 @@ Result<Environment> parseEnvironment(const std::function<const char*(const char*
     const char* given = lookup(shown.name);
     const char* value = given && *given ? given : shown.standard;
     if (read(value, result)) continue;
-    const bool secret = std::strcmp(shown.name, kSecret) == 0;
-    return invalid("the variable ", shown.name, " is '", secret ? "(not shown)" : value,
+    return invalid("the variable ", shown.name, " is '", shown.secret ? "(not shown)" : value,
                    "'; accepted: ", shown.accepted);
   }
   return result;

@@ -34,6 +34,7 @@ struct Variable {
   const char* standard;  ///< default, as text
   const char* accepted;  ///< what values are accepted
   const char* meaning;   ///< one sentence
+  bool secret = false;   ///< the value is never shown
 };
 std::span<const Variable> variables();
 

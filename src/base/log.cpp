@@ -77,7 +77,8 @@ LogLevel logLevel() {
 }
 
 void logLine(LogLevel level, const char* subsystem, int rank, const std::string& line) {
-  if (!subsystemWanted(environment().debugSubsystems, subsystem)) return;
+  // Warnings are never filtered: who narrows the flood down must not miss them.
+  if (level > LogLevel::warn && !subsystemWanted(environment().debugSubsystems, subsystem)) return;
   writeLine(logFile(), level, subsystem, rank, line);
 }
 
