@@ -1,0 +1,23 @@
+# make setup | demo | test | models | format | clean; see CONTRIBUTING.md.
+.PHONY: setup demo test models format clean
+.DEFAULT_GOAL := setup
+
+setup:            ## what is missing is installed, then everything is built
+	@scripts/setup.sh
+
+demo: setup       ## the main job: the symmetric pool on 8 ranks, then training on 2
+	.venv/bin/torchrun --standalone --nproc_per_node=8 examples/symmetric_pool.py
+	.venv/bin/python examples/train_digits.py
+
+test:             ## every check and test; SUITES="format units" runs only those
+	@scripts/setup.sh --werror
+	@.venv/bin/python scripts/run_tests.py $(SUITES)
+
+models:           ## all configurations of the protocol's models; some minutes, 2 GiB of memory
+	.venv/bin/python tests/model/run_models.py
+
+format: setup     ## formats all code in place
+	@scripts/format.sh
+
+clean:            ## removes what was built; .venv stays
+	rm -rf build build-cpp build-tsan build-asan .pytest_cache .ruff_cache .hypothesis
