@@ -93,7 +93,8 @@ std::string hostIdentity() {
   if (const auto end = boot.find('\n'); end != std::string::npos) boot.erase(end);
   char network[64] = "net:unknown";
   if (const auto length = ::readlink("/proc/self/ns/net", network, sizeof network - 1); length > 0) network[length] = 0;
-  return "boot " + boot + " " + network + " id " + environment().hostId;
+  const std::string& id = environment().hostId;
+  return "boot " + boot + " " + network + (id.empty() ? "" : " id " + id);
 }
 
 std::string Uuid::hex() const {
