@@ -90,6 +90,9 @@ bool readHostId(std::string_view value, Environment& to) {
 bool readRoot(std::string_view value, Environment& to) {
   to.root = value;
   if (value.empty()) return true;
+  if (constexpr std::string_view kUnix = "unix:@"; value.starts_with(kUnix)) {
+    return value.size() > kUnix.size() && value.size() <= kUnix.size() + 107;  // the longest abstract name
+  }
   const auto colon = value.rfind(':');
   if (colon == std::string_view::npos || colon == 0) return false;
   const auto host = value.substr(0, colon), port = value.substr(colon + 1);
@@ -142,8 +145,9 @@ const std::array kRows{
     Row{{"SYMCCL_PATH", "auto", "auto or staged",
          "auto works on registered buffers in place; staged copies through staging memory always."},
         [](std::string_view v, Environment& to) { return oneOf(v, {"auto", "staged"}, to.path); }},
-    Row{{"SYMCCL_ROOT", "", "host:port, with an IPv6 address in brackets",
-         "Where rank 0 serves the store of programs whose launcher sets no MASTER_ADDR and MASTER_PORT."},
+    Row{{"SYMCCL_ROOT", "", "host:port, with an IPv6 address in brackets; or unix:@name",
+         "Where rank 0 serves the store of programs without torch; by default it follows from the launcher's "
+         "variables."},
         readRoot},
     Row{{"SYMCCL_TOKEN", "", "up to 256 bytes", "The secret that clients of SymCCL's own TCP store must know.", true},
         readToken},
