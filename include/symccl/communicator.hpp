@@ -48,7 +48,7 @@ struct Block {
 ///
 /// Buffers may be private or registered, in place or not, of any alignment and of 0 or more elements. They belong to
 /// the operation until it has ended.
-struct Operation {
+struct SYMCCL_EXPORT Operation {
   Kind kind = Kind::barrier;
   DataType type = DataType::byte;
   ReduceOp op = ReduceOp::sum;
