@@ -1,0 +1,41 @@
+// Push: after the entry barrier each rank copies what it gives into the takers' buffers; a piece that all get is loaded once.
+//
+// Cost per rank: all-gather N/p loaded, N stored; all-to-all 2 N; gather 2 N/p; scatter at the root 2 N; two hand-offs. Needs the outputs
+// registered.
+
+#include "collectives/algorithms.hpp"
+
+namespace symccl {
+
+Status push(Round& round) {
+  const Layout& layout = round.layout;
+  auto& targets = round.scratch().targets;
+  targets.clear();
+  std::size_t all = 0;
+  for (int peer = 0; peer < round.size(); ++peer) all += layout.bytesTo(peer);
+  const Stores stores = Round::storesFor(all);
+  for (int k = 0; k < round.size(); ++k) {
+    const int peer = round.rotated(k);
+    const std::size_t bytes = layout.bytesTo(peer);
+    if (bytes == 0) continue;
+    std::byte* target = layout.target(peer);
+    round.populate(peer, target, bytes);
+    if (layout.sameForAll()) {
+      if (target != layout.outgoing(peer)) targets.push_back(target);
+    } else if (Status status = round.copy(target, layout.outgoing(peer), bytes, stores); !status) {
+      return status;
+    }
+  }
+  if (!targets.empty()) {
+    const int any = round.rotated(1);
+    if (Status status = round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), stores); !status) return status;
+  }
+  round.step();
+  for (int peer = 0; peer < round.size(); ++peer) {
+    if (peer == round.rank() || layout.bytesFrom(peer) == 0) continue;
+    if (Status status = round.await(peer); !status) return status;
+  }
+  return {};
+}
+
+}  // namespace symccl

@@ -1,0 +1,50 @@
+// Two-shot on the users' buffers: rank i combines part i of every input and stores it straight to every output.
+//
+// Cost per rank: all-reduce 2 N loaded and stored (N read, N stored), reduce N + N/p, reduce-scatter N + N/p; two hand-offs (entry,
+// exit). The bound of docs/performance.md for zero-copy.
+// Source: Rabenseifner's reduce-scatter and all-gather, fused because each rank can store into the others' memory; the two-shot all-reduce of
+// symmetric-memory GPU libraries.
+
+#include "collectives/algorithms.hpp"
+
+namespace symccl {
+
+namespace {
+
+bool outputAt(const Round& round, int rank) {
+  switch (round.operation().kind) {
+    case Kind::allReduce: return true;
+    case Kind::reduce: return rank == round.operation().root;
+    default: return rank == round.rank();
+  }
+}
+
+}  // namespace
+
+Status twoShot(Round& round) {
+  const Layout& layout = round.layout;
+  const std::size_t element = sizeOf(round.operation().type);
+  const bool scatters = round.operation().kind == Kind::reduceScatter || round.operation().kind == Kind::reduceScatterV;
+  const std::size_t count = layout.bytesFrom(round.rank()) / element;
+  const Part part = scatters ? Part{0, count} : partOf(count, element, round.rank(), round.size());
+  const std::size_t offset = part.first * element, bytes = part.count() * element;
+
+  auto& sources = round.scratch().pieces;
+  auto& targets = round.scratch().targets;
+  sources.clear();
+  targets.clear();
+  for (int rank = 0; rank < round.size(); ++rank) {
+    const std::byte* source = layout.source(rank) + offset;
+    round.populate(rank, source, bytes);
+    sources.push_back(source);
+    if (!outputAt(round, rank)) continue;
+    std::byte* target = layout.target(rank) + offset;
+    round.populate(rank, target, bytes);
+    targets.push_back(target);
+  }
+  const Stores stores = Round::storesFor(scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element);
+  if (Status status = round.reduce(sources, targets, part.count(), stores); !status) return status;
+  return round.stepAll();
+}
+
+}  // namespace symccl
