@@ -53,7 +53,7 @@ struct SYMCCL_EXPORT Operation {
   DataType type = DataType::byte;
   ReduceOp op = ReduceOp::sum;
   int root = 0;
-  std::size_t count = 0;              ///< elements; which ones, says each function
+  std::size_t count = 0;  ///< elements; which ones, says each function
   const void* send = nullptr;
   void* recv = nullptr;
   double factor = 1.0;                ///< premulSum: this rank's factor
@@ -69,7 +69,8 @@ struct SYMCCL_EXPORT Operation {
   static Operation reduce(const void* send, void* recv, std::size_t count, DataType type, ReduceOp op, int root);
   /// `count` elements from everyone; `recv` holds size x count. In place when send is this rank's part of recv.
   static Operation allGather(const void* send, void* recv, std::size_t count, DataType type);
-  /// `send` holds size x count elements; `recv` gets this rank's `count`. In place when recv is this rank's part of send.
+  /// `send` holds size x count elements; `recv` gets this rank's `count`. In place when recv is this rank's part of
+  /// send.
   static Operation reduceScatter(const void* send, void* recv, std::size_t count, DataType type, ReduceOp op);
   /// `count` elements to each rank: `send` and `recv` hold size x count. send == recv is allowed.
   static Operation allToAll(const void* send, void* recv, std::size_t count, DataType type);
@@ -110,7 +111,8 @@ class SYMCCL_EXPORT Request {
   bool valid() const { return state_ != nullptr; }
   /// Whether the operation has ended; never blocks.
   bool done() const;
-  /// Waits for the end and returns the operation's status. With `wait`, Code::timeout after that long: this cancels nothing.
+  /// Waits for the end and returns the operation's status. With `wait`, Code::timeout after that long: this cancels
+  /// nothing.
   Status wait(std::optional<std::chrono::milliseconds> wait = std::nullopt) const;
   /// Calls `callback` with the status once the operation has ended, at once if it has. On whatever thread ends it; it
   /// must not block.
@@ -138,9 +140,9 @@ struct Message {
 };
 
 struct CommunicatorOptions {
-  std::string name = "world";                            ///< unique among the live communicators of this process and rank
-  std::chrono::milliseconds timeout{30 * 60 * 1000};     ///< of creation and of each operation; > 0
-  int device = -1;                                       ///< heap ordinal; -1: this process's default
+  std::string name = "world";                         ///< unique among the live communicators of this process and rank
+  std::chrono::milliseconds timeout{30 * 60 * 1000};  ///< of creation and of each operation; > 0
+  int device = -1;                                    ///< heap ordinal; -1: this process's default
 };
 
 /// Counts since creation, per kind.
@@ -151,22 +153,23 @@ struct OperationCounters {
 struct CommunicatorReport {
   std::string name;
   int rank = 0, size = 0;
-  std::uint64_t sequence = 0;  ///< collectives issued
+  std::uint64_t sequence = 0;                                         ///< collectives issued
   std::vector<std::pair<std::string, OperationCounters>> operations;  ///< by kind's name; "send" and "recv" too
   std::uint64_t stagedSendPrivate = 0, stagedRecvPrivate = 0;  ///< why staged: on some rank the buffer was private
   std::uint64_t registeredSegments = 0, registeredBytes = 0;
   bool symmetric = false;  ///< every member's heap stands at its agreed address
 };
 
-/// A group of ranks. Threads: every method may be called from any thread; operations run in the order in which they were
-/// issued, and all ranks must issue the same ones in the same order. A blocking call on an idle communicator runs in the
-/// caller's thread. The first error sticks: each later call returns it. Results of the operation in which an error
-/// occurred are undefined.
+/// A group of ranks. Threads: every method may be called from any thread; operations run in the order in which they
+/// were issued, and all ranks must issue the same ones in the same order. A blocking call on an idle communicator runs
+/// in the caller's thread. The first error sticks: each later call returns it. Results of the operation in which an
+/// error occurred are undefined.
 class SYMCCL_EXPORT Communicator {
  public:
   /// Creates this rank's end of a communicator of `size` ranks; every rank calls it with the same store, name and size.
   /// Blocks until all have come, a member dies, or the timeout passes; the error names the ranks that are missing.
-  static Result<std::shared_ptr<Communicator>> create(Store& store, int rank, int size, const CommunicatorOptions& options = {});
+  static Result<std::shared_ptr<Communicator>> create(Store& store, int rank, int size,
+                                                      const CommunicatorOptions& options = {});
   /// Local; never waits for a peer. Operations still open end with Code::destroyed.
   virtual ~Communicator() = default;
 
@@ -174,8 +177,8 @@ class SYMCCL_EXPORT Communicator {
   virtual int size() const = 0;
   virtual const std::string& name() const = 0;
 
-  /// Collective over this communicator: ranks with equal `color` (>= 0) form one, ordered by `key`, then by rank. A negative color: none,
-  /// a null pointer.
+  /// Collective over this communicator: ranks with equal `color` (>= 0) form one, ordered by `key`, then by rank. A
+  /// negative color: none, a null pointer.
   virtual Result<std::shared_ptr<Communicator>> split(int color, int key, const CommunicatorOptions& options) = 0;
 
   /// Runs a collective and returns when this rank's part has ended.

@@ -63,10 +63,10 @@ SYMCCL_EXPORT int defaultDevice();
 
 /// What this process's heap of `ordinal` (-1: default) holds. Bytes.
 struct HeapReport {
-  std::size_t bytes;     ///< size of the window
-  std::size_t used;      ///< handed out as segments
-  std::size_t peak;      ///< most ever handed out
-  bool symmetric;        ///< whether the heap stands at its agreed address
+  std::size_t bytes;  ///< size of the window
+  std::size_t used;   ///< handed out as segments
+  std::size_t peak;   ///< most ever handed out
+  bool symmetric;     ///< whether the heap stands at its agreed address
   void* base;
 };
 SYMCCL_EXPORT Result<HeapReport> heapReport(int ordinal = -1);

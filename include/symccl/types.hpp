@@ -33,7 +33,8 @@ enum class DataType : std::uint8_t {
 };
 inline constexpr int kDataTypes = 20;
 
-/// Reductions. float16 and bfloat16 are accumulated in float32; sums run in rank order, so every rank gets the same bits.
+/// Reductions. float16 and bfloat16 are accumulated in float32; sums run in rank order, so every rank gets the same
+/// bits.
 ///
 /// boolean: sum and max are OR, product and min are AND. average: the sum divided by the number of ranks; integers
 /// divide toward zero; floating types divide the wide sum and round once. min and max are NaN if any input is NaN;

@@ -44,18 +44,33 @@ void ring(Bell& bell) {
   futexWake(bell.rings.address());
 }
 
-void lookAtBells(WaitContext& context) {
+namespace {
+
+void orderPublishedBeforeLooks(const WaitContext& context) {
   if (context.fences) {
     std::atomic_thread_fence(std::memory_order_seq_cst);
   } else {
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
+}
+
+void lookAt(const WaitContext& context, const WatchedMember& member) {
+  const std::uint32_t asleep = member.bell->asleep.get();
   const auto mine = static_cast<std::uint32_t>(context.self) + 1;
-  for (const WatchedMember& member : context.members) {
-    const std::uint32_t asleep = member.bell->asleep.get();
-    if (asleep != 0 && (asleep == mine || asleep == kAnyMember)) ring(*member.bell);
-  }
+  if (asleep != 0 && (asleep == mine || asleep == kAnyMember)) ring(*member.bell);
+}
+
+}  // namespace
+
+void lookAtBells(WaitContext& context) {
+  orderPublishedBeforeLooks(context);
+  for (const WatchedMember& member : context.members) lookAt(context, member);
   context.dirty = false;
+}
+
+void lookAtBells(const WaitContext& context, std::span<const int> members) {
+  orderPublishedBeforeLooks(context);
+  for (int member : members) lookAt(context, context.members[static_cast<std::size_t>(member)]);
 }
 
 namespace detail {

@@ -1,7 +1,7 @@
 // The one wait: poll, look at the bells, yield, sleep on the own bell.
 //
-// The only loop on shared memory in the library (docs/protocol.md, section 3.4). The hot path has no fence: who goes to sleep
-// pays for it with an asymmetric barrier.
+// The only loop on shared memory in the library (docs/protocol.md, section 3.4). The hot path has no fence: who goes to
+// sleep pays for it with an asymmetric barrier.
 #pragma once
 
 #include <atomic>
@@ -65,6 +65,9 @@ struct WaitContext {
 
 /// Wakes members that sleep for this one (or for any), after something was published. Ends `dirty`.
 void lookAtBells(WaitContext& context);
+/// The same for some members only (the own one too: threads of this process that wait for this lane). Leaves `dirty` as
+/// it is.
+void lookAtBells(const WaitContext& context, std::span<const int> members);
 /// Wakes one member's sleeper whatever it waits for.
 void ring(Bell& bell);
 
@@ -105,9 +108,9 @@ struct PollKey {
   static Poll make() { return {}; }
 };
 
-/// Waits until `condition(poll)` holds; it loads the words it looks at with poll(poll). `member`: whose words they are, or -1 for
-/// any. A condition that holds wins over every error; only then come the own error, a member's error, the death of `member`, and
-/// the deadline.
+/// Waits until `condition(poll)` holds; it loads the words it looks at with poll(poll). `member`: whose words they are,
+/// or -1 for any. A condition that holds wins over every error; only then come the own error, a member's error, the
+/// death of `member`, and the deadline.
 template <class Condition>
 inline WaitEnd waitUntil(WaitContext& context, int member, Condition&& condition) {
   const Poll poll = PollKey::make();

@@ -1,7 +1,7 @@
 // The algorithms: one file each, cost and source at its top.
 //
-// All run after every rank has announced and the plan has been made. p ranks, N bytes of the operation's whole vector as in
-// the head of each file. Each returns when this rank's part has ended and nobody touches its buffers any more.
+// All run after every rank has announced and the plan has been made. p ranks, N bytes of the operation's whole vector
+// as in the head of each file. Each returns when this rank's part has ended and nobody touches its buffers any more.
 #pragma once
 
 #include <span>

@@ -9,8 +9,8 @@ namespace symccl {
 
 enum class Role : bool { input, output };
 
-/// Calls `visit(role, block)` for each buffer that `op` reads or writes on `rank` of `size`; buffers that do not matter on this rank
-/// (such as the output of a reduce away from its root) are left out.
+/// Calls `visit(role, block)` for each buffer that `op` reads or writes on `rank` of `size`; buffers that do not matter
+/// on this rank (such as the output of a reduce away from its root) are left out.
 template <class Visit>
 void eachBuffer(const Operation& op, int rank, int size, Visit&& visit) {
   const bool isRoot = rank == op.root;
@@ -25,21 +25,35 @@ void eachBuffer(const Operation& op, int rank, int size, Visit&& visit) {
     for (const Block& block : op.recvBlocks) visit(Role::output, block);
   };
   switch (op.kind) {
-    case Kind::barrier: return;
-    case Kind::broadcast: return isRoot ? input(one) : output(one);
-    case Kind::allReduce: return input(one), output(one);
-    case Kind::reduce: return input(one), isRoot ? output(one) : void();
-    case Kind::allGather: return input(one), output(all);
-    case Kind::reduceScatter: return input(all), output(one);
-    case Kind::allToAll: return input(all), output(all);
-    case Kind::gather: return input(one), isRoot ? output(all) : void();
-    case Kind::scatter: return isRoot ? input(all) : void(), output(one);
+    case Kind::barrier:
+      return;
+    case Kind::broadcast:
+      return isRoot ? input(one) : output(one);
+    case Kind::allReduce:
+      return input(one), output(one);
+    case Kind::reduce:
+      return input(one), isRoot ? output(one) : void();
+    case Kind::allGather:
+      return input(one), output(all);
+    case Kind::reduceScatter:
+      return input(all), output(one);
+    case Kind::allToAll:
+      return input(all), output(all);
+    case Kind::gather:
+      return input(one), isRoot ? output(all) : void();
+    case Kind::scatter:
+      return isRoot ? input(all) : void(), output(one);
     // The single block of a v kind stands in send or recv, its bytes in count.
-    case Kind::allGatherV: return input(op.count), outputs();
-    case Kind::gatherV: return input(op.count), isRoot ? outputs() : void();
-    case Kind::scatterV: return isRoot ? inputs() : void(), output(op.count);
-    case Kind::reduceScatterV: return inputs(), output(op.count);
-    case Kind::allToAllV: return inputs(), outputs();
+    case Kind::allGatherV:
+      return input(op.count), outputs();
+    case Kind::gatherV:
+      return input(op.count), isRoot ? outputs() : void();
+    case Kind::scatterV:
+      return isRoot ? inputs() : void(), output(op.count);
+    case Kind::reduceScatterV:
+      return inputs(), output(op.count);
+    case Kind::allToAllV:
+      return inputs(), outputs();
   }
 }
 

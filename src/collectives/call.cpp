@@ -25,20 +25,34 @@ std::uint64_t signatureOf(const Call& call) {
 
 const char* nameOf(Kind kind) {
   switch (kind) {
-    case Kind::barrier: return "barrier";
-    case Kind::broadcast: return "broadcast";
-    case Kind::allReduce: return "all_reduce";
-    case Kind::reduce: return "reduce";
-    case Kind::allGather: return "all_gather";
-    case Kind::reduceScatter: return "reduce_scatter";
-    case Kind::allToAll: return "all_to_all";
-    case Kind::gather: return "gather";
-    case Kind::scatter: return "scatter";
-    case Kind::allGatherV: return "all_gather_v";
-    case Kind::reduceScatterV: return "reduce_scatter_v";
-    case Kind::allToAllV: return "all_to_all_v";
-    case Kind::gatherV: return "gather_v";
-    case Kind::scatterV: return "scatter_v";
+    case Kind::barrier:
+      return "barrier";
+    case Kind::broadcast:
+      return "broadcast";
+    case Kind::allReduce:
+      return "all_reduce";
+    case Kind::reduce:
+      return "reduce";
+    case Kind::allGather:
+      return "all_gather";
+    case Kind::reduceScatter:
+      return "reduce_scatter";
+    case Kind::allToAll:
+      return "all_to_all";
+    case Kind::gather:
+      return "gather";
+    case Kind::scatter:
+      return "scatter";
+    case Kind::allGatherV:
+      return "all_gather_v";
+    case Kind::reduceScatterV:
+      return "reduce_scatter_v";
+    case Kind::allToAllV:
+      return "all_to_all_v";
+    case Kind::gatherV:
+      return "gather_v";
+    case Kind::scatterV:
+      return "scatter_v";
   }
   return "unknown";
 }
@@ -56,8 +70,10 @@ bool hasRoot(Kind kind) {
     case Kind::gather:
     case Kind::scatter:
     case Kind::gatherV:
-    case Kind::scatterV: return true;
-    default: return false;
+    case Kind::scatterV:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -92,9 +108,11 @@ Result<Call> Call::decode(const Announcement& announcement, int rank, int size) 
   const auto field = [&](int shift) { return static_cast<int>(signature >> shift & 0xff); };
   Call call;
   call.root = static_cast<int>(signature >> 32 & 0xffff);
-  if (field(0) < static_cast<int>(Kind::barrier) || field(0) > static_cast<int>(Kind::scatterV) || field(8) >= kDataTypes ||
-      field(16) >= kReduceOps || (flags & kFormMask) > static_cast<unsigned>(Form::buffers) || call.root >= size) {
-    return Error(Code::corrupt, text("rank ", rank, " published an announcement that cannot be (signature ", signature, ")"), rank);
+  if (field(0) < static_cast<int>(Kind::barrier) || field(0) > static_cast<int>(Kind::scatterV) ||
+      field(8) >= kDataTypes || field(16) >= kReduceOps || (flags & kFormMask) > static_cast<unsigned>(Form::buffers) ||
+      call.root >= size) {
+    return Error(Code::corrupt,
+                 text("rank ", rank, " published an announcement that cannot be (signature ", signature, ")"), rank);
   }
   call.kind = static_cast<Kind>(field(0));
   call.type = static_cast<DataType>(field(8));

@@ -21,19 +21,20 @@ struct Call {
   Form form = Form::inlined;
   bool sendLocated = false;  ///< the whole input lies in segments registered with this communicator
   bool recvLocated = false;
-  bool inPlace = false;      ///< input and output overlap
+  bool inPlace = false;  ///< input and output overlap
   int root = 0;
-  std::uint64_t count = 0;             ///< elements; v kinds: bytes of the largest piece for another rank
-  std::uint64_t send = kPrivate;       ///< heap offsets; v kinds have a table instead
+  std::uint64_t count = 0;        ///< elements; v kinds: bytes of the largest piece for another rank
+  std::uint64_t send = kPrivate;  ///< heap offsets; v kinds have a table instead
   std::uint64_t recv = kPrivate;
-  double factor = 1.0;                 ///< premulSum
+  double factor = 1.0;                            ///< premulSum
   std::array<std::byte, kInlineBytes> payload{};  ///< Form::inlined
 
   std::array<std::uint64_t, 7> encode() const;
   /// Of words that a peer wrote: Code::corrupt if a field is none of its values.
   static Result<Call> decode(const Announcement& announcement, int rank, int size);
 
-  /// Whether both ranks called the same operation: everything equal but where their buffers lie (v kinds: and the form and the count).
+  /// Whether both ranks called the same operation: everything equal but where their buffers lie (v kinds: and the form
+  /// and the count).
   bool sameAs(const Call& other) const;
   /// "all_reduce float32 x 3 sum", for people.
   std::string describe() const;

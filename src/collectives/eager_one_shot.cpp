@@ -1,7 +1,8 @@
-// Eager one-shot: every rank copies its input into a slot before it announces; afterwards each reads the slots it needs.
+// Eager one-shot: every rank copies its input into a slot before it announces; afterwards each reads the slots it
+// needs.
 //
-// Cost: one hand-off, (p + 1) N bytes loaded and stored per rank for reductions. N < 4 KiB. No exit barrier: slots alternate by
-// the parity of the operation, and nobody begins n before everybody has left n-2 (docs/protocol.md 2.2).
+// Cost: one hand-off, (p + 1) N bytes loaded and stored per rank for reductions. N < 4 KiB. No exit barrier: slots
+// alternate by the parity of the operation, and nobody begins n before everybody has left n-2 (docs/protocol.md 2.2).
 
 #include "collectives/algorithms.hpp"
 
@@ -22,7 +23,8 @@ Status finishOneShot(Round& round, std::span<const std::byte* const> rows) {
       const int source = round.rotated(k);
       const std::size_t bytes = layout.bytesFrom(source);
       if (bytes == 0) continue;
-      if (Status status = round.copy(layout.incoming(source), piece(source), bytes, Stores::ordinary); !status) return status;
+      if (Status status = round.copy(layout.incoming(source), piece(source), bytes, Stores::ordinary); !status)
+        return status;
     }
     return {};
   }
@@ -31,7 +33,8 @@ Status finishOneShot(Round& round, std::span<const std::byte* const> rows) {
   pieces.clear();
   for (int source = 0; source < round.size(); ++source) pieces.push_back(piece(source));
   void* result = layout.incoming(round.rank());
-  return round.reduce(pieces, {&result, 1}, layout.bytesFrom(round.rank()) / sizeOf(round.operation().type), Stores::ordinary);
+  return round.reduce(pieces, {&result, 1}, layout.bytesFrom(round.rank()) / sizeOf(round.operation().type),
+                      Stores::ordinary);
 }
 
 }  // namespace symccl

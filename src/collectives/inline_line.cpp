@@ -1,7 +1,8 @@
 // Inline flag line: the payload travels in the announcement's own cache line.
 //
 // Cost: one line hand-off, whatever the operation; each rank reads p lines. N <= 48 bytes.
-// Source: the flag-with-data protocols of shared-memory MPI and of NCCL's LL; two generations as in docs/protocol.md 2.2.
+// Source: the flag-with-data protocols of shared-memory MPI and of NCCL's LL; two generations as in
+// docs/protocol.md 2.2.
 
 #include <vector>
 

@@ -15,20 +15,29 @@ std::byte* bytesAt(void* data) { return static_cast<std::byte*>(data); }
 std::size_t Layout::bytesTo(int peer) const {
   const auto index = static_cast<std::size_t>(peer);
   switch (own_.kind) {
-    case Kind::barrier: return 0;
-    case Kind::broadcast: return rank() == own_.root && peer != own_.root ? countBytes() : 0;
-    case Kind::gather: return peer == own_.root ? countBytes() : 0;
-    case Kind::scatter: return rank() == own_.root ? countBytes() : 0;
+    case Kind::barrier:
+      return 0;
+    case Kind::broadcast:
+      return rank() == own_.root && peer != own_.root ? countBytes() : 0;
+    case Kind::gather:
+      return peer == own_.root ? countBytes() : 0;
+    case Kind::scatter:
+      return rank() == own_.root ? countBytes() : 0;
     case Kind::allReduce:
     case Kind::reduce:
     case Kind::allGather:
     case Kind::reduceScatter:
-    case Kind::allToAll: return countBytes();
-    case Kind::allGatherV: return own_.count;
-    case Kind::gatherV: return peer == own_.root ? own_.count : 0;
-    case Kind::scatterV: return rank() == own_.root ? own_.sendBlocks[index].bytes : 0;
+    case Kind::allToAll:
+      return countBytes();
+    case Kind::allGatherV:
+      return own_.count;
+    case Kind::gatherV:
+      return peer == own_.root ? own_.count : 0;
+    case Kind::scatterV:
+      return rank() == own_.root ? own_.sendBlocks[index].bytes : 0;
     case Kind::reduceScatterV:
-    case Kind::allToAllV: return own_.sendBlocks[index].bytes;
+    case Kind::allToAllV:
+      return own_.sendBlocks[index].bytes;
   }
   return 0;
 }
@@ -37,31 +46,43 @@ const std::byte* Layout::outgoing(int peer) const {
   switch (own_.kind) {
     case Kind::reduceScatter:
     case Kind::allToAll:
-    case Kind::scatter: return bytesAt(own_.send) + part(peer);
+    case Kind::scatter:
+      return bytesAt(own_.send) + part(peer);
     case Kind::reduceScatterV:
     case Kind::allToAllV:
-    case Kind::scatterV: return bytesAt(own_.sendBlocks[static_cast<std::size_t>(peer)].data);
-    default: return bytesAt(own_.send);
+    case Kind::scatterV:
+      return bytesAt(own_.sendBlocks[static_cast<std::size_t>(peer)].data);
+    default:
+      return bytesAt(own_.send);
   }
 }
 
 std::size_t Layout::bytesFrom(int peer) const {
   const auto index = static_cast<std::size_t>(peer);
   switch (own_.kind) {
-    case Kind::barrier: return 0;
-    case Kind::broadcast: return peer == own_.root && rank() != own_.root ? countBytes() : 0;
-    case Kind::gather: return rank() == own_.root ? countBytes() : 0;
-    case Kind::scatter: return peer == own_.root ? countBytes() : 0;
+    case Kind::barrier:
+      return 0;
+    case Kind::broadcast:
+      return peer == own_.root && rank() != own_.root ? countBytes() : 0;
+    case Kind::gather:
+      return rank() == own_.root ? countBytes() : 0;
+    case Kind::scatter:
+      return peer == own_.root ? countBytes() : 0;
     case Kind::allReduce:
     case Kind::reduce:
     case Kind::allGather:
     case Kind::reduceScatter:
-    case Kind::allToAll: return countBytes();
-    case Kind::scatterV: return peer == own_.root ? own_.count : 0;
-    case Kind::reduceScatterV: return own_.count;
-    case Kind::gatherV: return rank() == own_.root ? own_.recvBlocks[index].bytes : 0;
+    case Kind::allToAll:
+      return countBytes();
+    case Kind::scatterV:
+      return peer == own_.root ? own_.count : 0;
+    case Kind::reduceScatterV:
+      return own_.count;
+    case Kind::gatherV:
+      return rank() == own_.root ? own_.recvBlocks[index].bytes : 0;
     case Kind::allGatherV:
-    case Kind::allToAllV: return own_.recvBlocks[index].bytes;
+    case Kind::allToAllV:
+      return own_.recvBlocks[index].bytes;
   }
   return 0;
 }
@@ -70,11 +91,14 @@ std::byte* Layout::incoming(int peer) const {
   switch (own_.kind) {
     case Kind::allGather:
     case Kind::allToAll:
-    case Kind::gather: return bytesAt(own_.recv) + part(peer);
+    case Kind::gather:
+      return bytesAt(own_.recv) + part(peer);
     case Kind::allGatherV:
     case Kind::allToAllV:
-    case Kind::gatherV: return bytesAt(own_.recvBlocks[static_cast<std::size_t>(peer)].data);
-    default: return bytesAt(own_.recv);
+    case Kind::gatherV:
+      return bytesAt(own_.recvBlocks[static_cast<std::size_t>(peer)].data);
+    default:
+      return bytesAt(own_.recv);
   }
 }
 
@@ -82,7 +106,8 @@ const std::byte* Layout::source(int peer) const {
   if (peer == rank()) return outgoing(peer);
   if (isV(own_.kind)) return at(peer, group_.area(peer).tableEntry(n_, rank()).sendLocation.get());
   std::uint64_t location = calls_[static_cast<std::size_t>(peer)].send;
-  if (own_.kind == Kind::reduceScatter || own_.kind == Kind::allToAll || own_.kind == Kind::scatter) location += part(rank());
+  if (own_.kind == Kind::reduceScatter || own_.kind == Kind::allToAll || own_.kind == Kind::scatter)
+    location += part(rank());
   return at(peer, location);
 }
 
@@ -90,7 +115,8 @@ std::byte* Layout::target(int peer) const {
   if (peer == rank()) return incoming(peer);
   if (isV(own_.kind)) return at(peer, group_.area(peer).tableEntry(n_, rank()).recvLocation.get());
   std::uint64_t location = calls_[static_cast<std::size_t>(peer)].recv;
-  if (own_.kind == Kind::allGather || own_.kind == Kind::allToAll || own_.kind == Kind::gather) location += part(rank());
+  if (own_.kind == Kind::allGather || own_.kind == Kind::allToAll || own_.kind == Kind::gather)
+    location += part(rank());
   return at(peer, location);
 }
 
@@ -98,11 +124,14 @@ std::size_t Layout::rowOffset(int peer) const {
   switch (own_.kind) {
     case Kind::reduceScatter:
     case Kind::allToAll:
-    case Kind::scatter: return part(rank());
+    case Kind::scatter:
+      return part(rank());
     case Kind::reduceScatterV:
     case Kind::allToAllV:
-    case Kind::scatterV: break;
-    default: return 0;
+    case Kind::scatterV:
+      break;
+    default:
+      return 0;
   }
   std::size_t offset = 0;
   for (int before = 0; before < rank(); ++before) {
@@ -133,10 +162,14 @@ Status Layout::verifyTable(int peer) const {
   const TableEntry& entry = group_.area(peer).tableEntry(n_, rank());
   const std::uint64_t sends = entry.sendBytes.get(), expects = entry.recvBytes.get();
   if (sends != bytesFrom(peer)) {
-    return Error(Code::mismatch, text("rank ", peer, " sends ", sends, " bytes to rank ", rank(), ", which expects ", bytesFrom(peer)), peer);
+    return Error(Code::mismatch,
+                 text("rank ", peer, " sends ", sends, " bytes to rank ", rank(), ", which expects ", bytesFrom(peer)),
+                 peer);
   }
   if (expects != bytesTo(peer)) {
-    return Error(Code::mismatch, text("rank ", rank(), " sends ", bytesTo(peer), " bytes to rank ", peer, ", which expects ", expects), peer);
+    return Error(Code::mismatch,
+                 text("rank ", rank(), " sends ", bytesTo(peer), " bytes to rank ", peer, ", which expects ", expects),
+                 peer);
   }
   return {};
 }
@@ -144,7 +177,9 @@ Status Layout::verifyTable(int peer) const {
 Status Layout::verifyLocations(int peer) const {
   const Call& call = calls_[static_cast<std::size_t>(peer)];
   const std::size_t heapBytes = group_.place(peer).heapBytes;
-  const auto fits = [&](std::uint64_t location, std::uint64_t bytes) { return bytes <= heapBytes && location <= heapBytes - bytes; };
+  const auto fits = [&](std::uint64_t location, std::uint64_t bytes) {
+    return bytes <= heapBytes && location <= heapBytes - bytes;
+  };
   bool sound = true;
   if (isV(own_.kind)) {
     const TableEntry& entry = group_.area(peer).tableEntry(n_, rank());
@@ -154,11 +189,13 @@ Status Layout::verifyLocations(int peer) const {
     // What is multiplied here was checked when this rank described its own, equal, operation.
     const bool wideOutput = own_.kind == Kind::allGather || own_.kind == Kind::allToAll || own_.kind == Kind::gather;
     const std::size_t output = wideOutput ? part(group_.size()) : countBytes();
-    if (call.sendLocated && call.send != kPrivate) sound = fits(call.send, offeredBytes(own_.kind, countBytes(), group_.size()));
+    if (call.sendLocated && call.send != kPrivate)
+      sound = fits(call.send, offeredBytes(own_.kind, countBytes(), group_.size()));
     if (call.recvLocated && call.recv != kPrivate) sound = sound && fits(call.recv, output);
   }
   if (sound) return {};
-  return Error(Code::corrupt, text("rank ", peer, " announced a buffer outside its heap of ", heapBytes, " bytes"), peer);
+  return Error(Code::corrupt, text("rank ", peer, " announced a buffer outside its heap of ", heapBytes, " bytes"),
+               peer);
 }
 
 Status Layout::verify() const {

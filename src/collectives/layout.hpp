@@ -10,8 +10,9 @@
 
 namespace symccl {
 
-/// A rank's buffer pieces in a collective. "s to d" is what rank s gives to rank d: in broadcast the root's buffer to each other rank, in
-/// all-to-all block d of s, in reduce-scatter block d of s (which d combines), in all-reduce and reduce the whole input. Bytes throughout.
+/// A rank's buffer pieces in a collective. "s to d" is what rank s gives to rank d: in broadcast the root's buffer to
+/// each other rank, in all-to-all block d of s, in reduce-scatter block d of s (which d combines), in all-reduce and
+/// reduce the whole input. Bytes throughout.
 class Layout {
  public:
   Layout(const Group& group, const Operation& own, const std::vector<Call>& calls, std::uint64_t n)
@@ -33,7 +34,8 @@ class Layout {
   /// Where `peer` wants the piece that this rank gives to it.
   std::byte* target(int peer) const;
 
-  /// Where the piece from `peer` to this rank begins when all that `peer` offers stands in one row, as in an eager slot.
+  /// Where the piece from `peer` to this rank begins when all that `peer` offers stands in one row, as in an eager
+  /// slot.
   std::size_t rowOffset(int peer) const;
   /// Bytes of a whole buffer of `count` elements.
   std::size_t countBytes() const { return own_.count * sizeOf(own_.type); }
@@ -42,7 +44,8 @@ class Layout {
 
   /// Fills this rank's table for a v kind.
   void fillTable(std::uint64_t n, const Heap& heap) const;
-  /// Checks the peers' rows against this rank's expectations, and every location that this rank will use against the size of its heap.
+  /// Checks the peers' rows against this rank's expectations, and every location that this rank will use against the
+  /// size of its heap.
   Status verify() const;
 
   const Operation& operation() const { return own_; }

@@ -25,20 +25,27 @@ const Algorithm* zeroCopy(Kind kind, bool inputs, bool outputs, bool inPlace) {
   const bool both = inputs && outputs;
   switch (kind) {
     case Kind::allReduce:
-    case Kind::reduce: return both ? &kTwoShot : nullptr;
+    case Kind::reduce:
+      return both ? &kTwoShot : nullptr;
     case Kind::reduceScatter:
-    case Kind::reduceScatterV: return inputs ? &kTwoShot : nullptr;
-    case Kind::broadcast: return both ? &kSplitBroadcast : inputs ? &kPull : outputs ? &kPush : nullptr;
+    case Kind::reduceScatterV:
+      return inputs ? &kTwoShot : nullptr;
+    case Kind::broadcast:
+      return both ? &kSplitBroadcast : inputs ? &kPull : outputs ? &kPush : nullptr;
     case Kind::allGather:
     case Kind::allGatherV:
     case Kind::gather:
-    case Kind::gatherV: return outputs ? &kPush : inputs ? &kPull : nullptr;
+    case Kind::gatherV:
+      return outputs ? &kPush : inputs ? &kPull : nullptr;
     case Kind::scatter:
-    case Kind::scatterV: return inputs ? &kPull : outputs ? &kPush : nullptr;
+    case Kind::scatterV:
+      return inputs ? &kPull : outputs ? &kPush : nullptr;
     // In place a delivery would overwrite what has not left yet.
     case Kind::allToAll:
-    case Kind::allToAllV: return inPlace ? nullptr : inputs ? &kPull : outputs ? &kPush : nullptr;
-    case Kind::barrier: break;
+    case Kind::allToAllV:
+      return inPlace ? nullptr : inputs ? &kPull : outputs ? &kPush : nullptr;
+    case Kind::barrier:
+      break;
   }
   return nullptr;
 }
@@ -46,10 +53,13 @@ const Algorithm* zeroCopy(Kind kind, bool inputs, bool outputs, bool inPlace) {
 const Algorithm* staged(Kind kind) {
   switch (kind) {
     case Kind::allReduce:
-    case Kind::reduce: return &kStagedReduce;
+    case Kind::reduce:
+      return &kStagedReduce;
     case Kind::reduceScatter:
-    case Kind::reduceScatterV: return &kStagedReduceScatter;
-    default: return &kStagedMove;
+    case Kind::reduceScatterV:
+      return &kStagedReduceScatter;
+    default:
+      return &kStagedMove;
   }
 }
 
@@ -57,11 +67,16 @@ const Algorithm* staged(Kind kind) {
 
 const char* nameOf(Path path) {
   switch (path) {
-    case Path::none: return "none";
-    case Path::inlined: return "inline";
-    case Path::eager: return "eager";
-    case Path::zeroCopy: return "zero-copy";
-    case Path::staged: return "staged";
+    case Path::none:
+      return "none";
+    case Path::inlined:
+      return "inline";
+    case Path::eager:
+      return "eager";
+    case Path::zeroCopy:
+      return "zero-copy";
+    case Path::staged:
+      return "staged";
   }
   return "unknown";
 }

@@ -25,7 +25,8 @@ struct Plan {
   bool sendPrivate = false, recvPrivate = false;
 };
 
-/// `calls` by rank, all the same call. Every rank gets the same answer. `stagedOnly`: SYMCCL_PATH=staged, equal on all ranks.
+/// `calls` by rank, all the same call. Every rank gets the same answer. `stagedOnly`: SYMCCL_PATH=staged, equal on all
+/// ranks.
 Plan plan(std::span<const Call> calls, bool stagedOnly);
 
 /// Success if all ranks called the same operation; else Code::mismatch with every rank's call.

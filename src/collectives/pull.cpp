@@ -1,7 +1,8 @@
 // Pull: after the entry barrier each rank copies what it is given from the givers' buffers.
 //
-// Cost per rank: what it receives, loaded and stored once (all-gather and all-to-all 2 N with the own block, broadcast 2 N per
-// non-root); two hand-offs. Needs the inputs registered. Each rank begins with another giver, so that no giver is read by all at once.
+// Cost per rank: what it receives, loaded and stored once (all-gather and all-to-all 2 N with the own block, broadcast
+// 2 N per non-root); two hand-offs. Needs the inputs registered. Each rank begins with another giver, so that no giver
+// is read by all at once.
 
 #include "collectives/algorithms.hpp"
 

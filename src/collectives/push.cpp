@@ -1,7 +1,8 @@
-// Push: after the entry barrier each rank copies what it gives into the takers' buffers; a piece that all get is loaded once.
+// Push: after the entry barrier each rank copies what it gives into the takers' buffers; a piece that all get is loaded
+// once.
 //
-// Cost per rank: all-gather N/p loaded, N stored; all-to-all 2 N; gather 2 N/p; scatter at the root 2 N; two hand-offs. Needs the outputs
-// registered.
+// Cost per rank: all-gather N/p loaded, N stored; all-to-all 2 N; gather 2 N/p; scatter at the root 2 N; two hand-offs.
+// Needs the outputs registered.
 
 #include "collectives/algorithms.hpp"
 
@@ -28,7 +29,8 @@ Status push(Round& round) {
   }
   if (!targets.empty()) {
     const int any = round.rotated(1);
-    if (Status status = round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), stores); !status) return status;
+    if (Status status = round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), stores); !status)
+      return status;
   }
   round.step();
   for (int peer = 0; peer < round.size(); ++peer) {

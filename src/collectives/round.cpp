@@ -19,7 +19,8 @@ Part partOf(std::size_t count, std::size_t elementBytes, int rank, int size) {
   const std::size_t grain = std::max<std::size_t>(kLine / elementBytes, 1);
   const std::size_t grains = (count + grain - 1) / grain;
   const auto edge = [&](int index) {
-    const auto share = static_cast<unsigned __int128>(grains) * static_cast<unsigned>(index) / static_cast<unsigned>(size);
+    const auto share =
+        static_cast<unsigned __int128>(grains) * static_cast<unsigned>(index) / static_cast<unsigned>(size);
     return std::min(static_cast<std::size_t>(share) * grain, count);
   };
   return {edge(rank), edge(rank + 1)};
@@ -68,7 +69,8 @@ const double* Round::factors() {
   return scratch_.factors.data();
 }
 
-Status Round::reduce(std::span<const void* const> sources, std::span<void* const> destinations, std::size_t count, Stores stores) {
+Status Round::reduce(std::span<const void* const> sources, std::span<void* const> destinations, std::size_t count,
+                     Stores stores) {
   const std::size_t element = sizeOf(operation().type);
   const std::size_t block = kBlockBytes / element;
   std::vector<const void*>& from = scratch_.sources;

@@ -18,21 +18,26 @@ struct Traffic {
 
 /// Kept by the lane from one operation to the next, so that an operation allocates nothing.
 struct Scratch {
-  std::vector<const std::byte*> rows;   ///< by rank: inputs in one row
-  std::vector<const void*> pieces;      ///< by rank: what an algorithm reads
-  std::vector<void*> targets;           ///< where it writes
-  std::vector<const void*> sources;     ///< used by Round::reduce()
-  std::vector<void*> destinations;      ///< used by Round::reduce() and copyToAll()
-  std::vector<double> factors;          ///< by rank: premulSum
-  std::uint64_t slice = 0;  ///< staged slices so far: selects the input slot, equal on all ranks
+  std::vector<const std::byte*> rows;  ///< by rank: inputs in one row
+  std::vector<const void*> pieces;     ///< by rank: what an algorithm reads
+  std::vector<void*> targets;          ///< where it writes
+  std::vector<const void*> sources;    ///< used by Round::reduce()
+  std::vector<void*> destinations;     ///< used by Round::reduce() and copyToAll()
+  std::vector<double> factors;         ///< by rank: premulSum
+  std::uint64_t slice = 0;             ///< staged slices so far: selects the input slot, equal on all ranks
 };
 
 /// The operation, its layout, and the group's steps. Data moves only through copy(), copyToAll() and reduce(), which
 /// look at the error words at least every 256 KiB and count the traffic.
 class Round {
  public:
-  Round(Group& group, const Operation& operation, const std::vector<Call>& calls, const Doing& doing, Deadline deadline, Scratch& scratch)
-      : layout(group, operation, calls, doing.number), group_(group), doing_(doing), deadline_(deadline), scratch_(scratch) {}
+  Round(Group& group, const Operation& operation, const std::vector<Call>& calls, const Doing& doing, Deadline deadline,
+        Scratch& scratch)
+      : layout(group, operation, calls, doing.number),
+        group_(group),
+        doing_(doing),
+        deadline_(deadline),
+        scratch_(scratch) {}
 
   const Layout layout;
 
@@ -61,8 +66,10 @@ class Round {
   Status copy(void* destination, const void* source, std::size_t bytes, Stores stores);
   /// To the scratch's destinations. Null destinations are skipped by the caller.
   Status copyToAll(std::span<void* const> destinations, const void* source, std::size_t bytes, Stores stores);
-  /// Combines `count` elements of the operation's type from `sources` (one per rank, in rank order) into `destinations`.
-  Status reduce(std::span<const void* const> sources, std::span<void* const> destinations, std::size_t count, Stores stores);
+  /// Combines `count` elements of the operation's type from `sources` (one per rank, in rank order) into
+  /// `destinations`.
+  Status reduce(std::span<const void* const> sources, std::span<void* const> destinations, std::size_t count,
+                Stores stores);
 
   /// Maps the pages of a peer's range in one call where they were not seen before.
   void populate(int peer, const void* address, std::size_t bytes) const;

@@ -1,7 +1,9 @@
-// Staged moves (all-gather, all-to-all, broadcast, gather, scatter): slices through the control areas, one step a slice.
+// Staged moves (all-gather, all-to-all, broadcast, gather, scatter): slices through the control areas, one step a
+// slice.
 //
-// Cost per rank: what it gives and what it takes, each loaded and stored once (all-gather 2 N + 2 N/p, all-to-all 4 N - 2 N/p, broadcast 2 N);
-// the own piece is copied straight; one hand-off a slice. Two input slots, by the number of the slice (docs/protocol.md 2.4).
+// Cost per rank: what it gives and what it takes, each loaded and stored once (all-gather 2 N + 2 N/p, all-to-all 4 N -
+// 2 N/p, broadcast 2 N); the own piece is copied straight; one hand-off a slice. Two input slots, by the number of the
+// slice (docs/protocol.md 2.4).
 
 #include "collectives/staged_pieces.hpp"
 
@@ -25,7 +27,8 @@ Status stagedMove(Round& round) {
       const std::size_t bytes = layout.bytesFrom(peer);
       if (bytes <= offset) continue;
       const std::size_t now = std::min(pieces.chunk(), bytes - offset);
-      if (Status status = round.copy(layout.incoming(peer) + offset, pieces.at(peer, round.rank(), slice), now, stores); !status) {
+      if (Status status = round.copy(layout.incoming(peer) + offset, pieces.at(peer, round.rank(), slice), now, stores);
+          !status) {
         return status;
       }
     }

@@ -8,11 +8,12 @@
 
 namespace symccl {
 
-/// Staged kinds with one step a slice: a slot holds a chunk for each destination, or one chunk where all get the same or only one rank gets
-/// something. The same on every rank.
+/// Staged kinds with one step a slice: a slot holds a chunk for each destination, or one chunk where all get the same
+/// or only one rank gets something. The same on every rank.
 class StagedPieces {
  public:
-  explicit StagedPieces(Round& round) : round_(round), shared_(round.layout.sameForAll() || toOne(round.operation().kind)) {
+  explicit StagedPieces(Round& round)
+      : round_(round), shared_(round.layout.sameForAll() || toOne(round.operation().kind)) {
     const std::size_t destinations = shared_ ? 1 : static_cast<std::size_t>(std::max(round.size() - 1, 1));
     chunk_ = kStagingSlot / destinations / kLine * kLine;
     largest_ = 0;
@@ -38,7 +39,8 @@ class StagedPieces {
       if (bytes <= offset) continue;
       const std::byte* from = round_.layout.outgoing(peer) + offset;
       const std::size_t now = std::min(chunk_, bytes - offset);
-      if (Status status = round_.copy(at(round_.rank(), peer, slice), from, now, Stores::ordinary); !status) return status;
+      if (Status status = round_.copy(at(round_.rank(), peer, slice), from, now, Stores::ordinary); !status)
+        return status;
       if (shared_) return {};
     }
     return {};

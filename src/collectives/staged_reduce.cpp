@@ -1,7 +1,7 @@
 // Staged all-reduce and reduce: 1 MiB slices through the control areas, two steps a slice. docs/protocol.md 2.4.
 //
-// Cost per rank: 5 N - 2 N/p loaded and stored (copy in, combine, copy out; the own part is never copied in); two hand-offs a slice. The
-// copy-in of the next slice stands between publishing and awaiting a slice's second step.
+// Cost per rank: 5 N - 2 N/p loaded and stored (copy in, combine, copy out; the own part is never copied in); two
+// hand-offs a slice. The copy-in of the next slice stands between publishing and awaiting a slice's second step.
 // Source: movement-avoiding reduction (Peng et al., YHCCL, SC'23).
 
 #include <algorithm>
@@ -52,7 +52,8 @@ class StagedReduce {
     std::byte* slot = round_.area(round_.rank()).inputSlot(slice);
     const std::byte* from = send_ + first * element_;
     if (Status status = round_.copy(slot, from, own.first * element_, Stores::ordinary); !status) return status;
-    return round_.copy(slot + own.last * element_, from + own.last * element_, (countAt(first) - own.last) * element_, Stores::ordinary);
+    return round_.copy(slot + own.last * element_, from + own.last * element_, (countAt(first) - own.last) * element_,
+                       Stores::ordinary);
   }
 
   Status combine(std::size_t first, std::uint64_t slice) {

@@ -1,9 +1,9 @@
 // Two-shot on the users' buffers: rank i combines part i of every input and stores it straight to every output.
 //
-// Cost per rank: all-reduce 2 N loaded and stored (N read, N stored), reduce N + N/p, reduce-scatter N + N/p; two hand-offs (entry,
-// exit). The bound of docs/performance.md for zero-copy.
-// Source: Rabenseifner's reduce-scatter and all-gather, fused because each rank can store into the others' memory; the two-shot all-reduce of
-// symmetric-memory GPU libraries.
+// Cost per rank: all-reduce 2 N loaded and stored (N read, N stored), reduce N + N/p, reduce-scatter N + N/p; two
+// hand-offs (entry, exit). The bound of docs/performance.md for zero-copy. Source: Rabenseifner's reduce-scatter and
+// all-gather, fused because each rank can store into the others' memory; the two-shot all-reduce of symmetric-memory
+// GPU libraries.
 
 #include "collectives/algorithms.hpp"
 
@@ -13,9 +13,12 @@ namespace {
 
 bool outputAt(const Round& round, int rank) {
   switch (round.operation().kind) {
-    case Kind::allReduce: return true;
-    case Kind::reduce: return rank == round.operation().root;
-    default: return rank == round.rank();
+    case Kind::allReduce:
+      return true;
+    case Kind::reduce:
+      return rank == round.operation().root;
+    default:
+      return rank == round.rank();
   }
 }
 
@@ -42,7 +45,8 @@ Status twoShot(Round& round) {
     round.populate(rank, target, bytes);
     targets.push_back(target);
   }
-  const Stores stores = Round::storesFor(scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element);
+  const Stores stores =
+      Round::storesFor(scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element);
   if (Status status = round.reduce(sources, targets, part.count(), stores); !status) return status;
   return round.stepAll();
 }

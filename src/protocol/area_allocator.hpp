@@ -12,8 +12,8 @@
 
 namespace symccl {
 
-/// The areas of one heap. Each holds nothing but control areas of one size class (powers of two in members) for ever, because a
-/// slow member may still look at the header of one that was retired. Thread-safe; never waits for a peer.
+/// The areas of one heap. Each holds nothing but control areas of one size class (powers of two in members) for ever,
+/// because a slow member may still look at the header of one that was retired. Thread-safe; never waits for a peer.
 class AreaAllocator {
  public:
   static AreaAllocator& of(Heap& heap);
@@ -22,8 +22,8 @@ class AreaAllocator {
   Result<std::size_t> take(int members);
   /// Gives back an area of which no member ever knew.
   void giveBack(std::size_t offset, int members);
-  /// Gives back an area of `epoch` whose owner has closed it: it is used again once every member has closed its own, has used
-  /// it again, or is dead.
+  /// Gives back an area of `epoch` whose owner has closed it: it is used again once every member has closed its own,
+  /// has used it again, or is dead.
   void retire(std::size_t offset, const Uuid& epoch, std::vector<MemberPlace> members);
 
  private:

@@ -11,24 +11,27 @@
 namespace symccl {
 
 inline constexpr std::size_t kLine = 64;
-inline constexpr std::size_t kInlineBytes = 48;      ///< most payload in an announcement
-inline constexpr std::size_t kEagerBytes = 4096;     ///< an eager slot; offers of exactly this size go to the buffers
+inline constexpr std::size_t kInlineBytes = 48;   ///< most payload in an announcement
+inline constexpr std::size_t kEagerBytes = 4096;  ///< an eager slot; offers of exactly this size go to the buffers
 inline constexpr std::size_t kStagingSlot = 1 << 20;
 inline constexpr int kRingRecords = 32;
-inline constexpr int kEagerMessages = 8;             ///< point-to-point eager slots per peer, of kEagerBytes each
-inline constexpr int kPipes = 4;                     ///< point-to-point pipes of two halves
+inline constexpr int kEagerMessages = 8;  ///< point-to-point eager slots per peer, of kEagerBytes each
+inline constexpr int kPipes = 4;          ///< point-to-point pipes of two halves
 inline constexpr std::size_t kPipeHalf = 256 << 10;
-inline constexpr int kFlatMembers = 16;              ///< above, arrival goes through group lines
+inline constexpr int kFlatMembers = 16;  ///< above, arrival goes through group lines
 inline constexpr int kMostMembers = 1024;
 
-/// Never changes while the area belongs to an epoch. Words, because a slow member may look while the area is used again.
+/// Never changes while the area belongs to an epoch. Words, because a slow member may look while the area is used
+/// again.
 struct AreaHeader {
   SharedWord<std::uint64_t> layout;    ///< kAreaLayout
   SharedWord<std::uint64_t> epoch[2];  ///< this communicator instance
   SharedWord<std::uint64_t> rank, members, bytes;
 
   void write(const Uuid& instance, int ownRank, int size, std::size_t areaBytes);
-  bool shows(const Uuid& instance) const { return epoch[0].read() == instance.words[0] && epoch[1].get() == instance.words[1]; }
+  bool shows(const Uuid& instance) const {
+    return epoch[0].read() == instance.words[0] && epoch[1].get() == instance.words[1];
+  }
 };
 
 /// An announcement, or a group line. Words 1-7 are written in any order, then word 0 is published.
@@ -43,7 +46,8 @@ struct alignas(kLine) RingRecord {
   SharedWord<std::uint64_t> words[7];
 };
 
-/// One direction to one peer. `consumed` is written by the area's owner: how many records of that peer's ring to it it has taken.
+/// One direction to one peer. `consumed` is written by the area's owner: how many records of that peer's ring to it it
+/// has taken.
 struct Ring {
   alignas(kLine) SharedWord<std::uint64_t> consumed;
   alignas(2 * kLine) RingRecord records[kRingRecords];
@@ -58,7 +62,8 @@ inline constexpr std::uint64_t kPrivate = ~std::uint64_t{0};
 /// The fixed part. Lines that different events touch are 128 B apart, because neighbours are prefetched in pairs.
 struct AreaFront {
   AreaHeader header;
-  alignas(2 * kLine) SharedWord<std::uint64_t> closed;  ///< 1: the owner touches no member on behalf of this epoch any more
+  alignas(2 *
+          kLine) SharedWord<std::uint64_t> closed;  ///< 1: the owner touches no member on behalf of this epoch any more
   struct alignas(2 * kLine) SpacedLine {
     AnnouncementLine line;
   };
@@ -102,7 +107,8 @@ struct AreaLayout {
 };
 
 /// Changes whenever the layout or a limit that the forms depend on does.
-inline constexpr std::uint64_t kAreaLayout = 0x53594d43434c0001ull ^ (kInlineBytes << 8) ^ (kEagerBytes << 16) ^ (kStagingSlot << 4);
+inline constexpr std::uint64_t kAreaLayout =
+    0x53594d43434c0001ull ^ (kInlineBytes << 8) ^ (kEagerBytes << 16) ^ (kStagingSlot << 4);
 
 /// One member's area, mapped here.
 class ControlArea {
@@ -122,7 +128,8 @@ class ControlArea {
   std::byte* inputSlot(std::uint64_t slice) const { return base_ + layout_.staging + (slice & 1) * kStagingSlot; }
   std::byte* resultSlot() const { return base_ + layout_.staging + 2 * kStagingSlot; }
   std::byte* eagerMessage(int peer, int slot) const {
-    return base_ + layout_.messages + (static_cast<std::size_t>(peer) * kEagerMessages + static_cast<std::size_t>(slot)) * kEagerBytes;
+    return base_ + layout_.messages +
+           (static_cast<std::size_t>(peer) * kEagerMessages + static_cast<std::size_t>(slot)) * kEagerBytes;
   }
   std::byte* pipe(int pipe, int half) const {
     return base_ + layout_.pipes + (static_cast<std::size_t>(pipe) * 2 + static_cast<std::size_t>(half)) * kPipeHalf;

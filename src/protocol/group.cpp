@@ -93,9 +93,15 @@ Error Group::adopt(int member, const Doing& doing) {
   const auto named = [&](int who) { return who >= 0 && who < size() ? describe(who) : text("rank ", who); };
   std::string what;
   switch (failure.code) {
-    case Code::aborted: what = text("rank ", failure.origin, " aborted the communicator"); break;
-    case Code::destroyed: what = text("rank ", failure.origin, " destroyed its end of the communicator after operation #", operation); break;
-    case Code::dead: what = text(named(failure.culprit), " (noticed by rank ", failure.origin, ")"); break;
+    case Code::aborted:
+      what = text("rank ", failure.origin, " aborted the communicator");
+      break;
+    case Code::destroyed:
+      what = text("rank ", failure.origin, " destroyed its end of the communicator after operation #", operation);
+      break;
+    case Code::dead:
+      what = text(named(failure.culprit), " (noticed by rank ", failure.origin, ")");
+      break;
     case Code::timeout:
       what = text("rank ", failure.origin, "'s deadline passed in operation #", operation,
                   failure.culprit >= 0 ? " while it waited for " + named(failure.culprit) : "");
@@ -104,7 +110,8 @@ Error Group::adopt(int member, const Doing& doing) {
       what = text("rank ", failure.origin, " failed in operation #", operation, " with '", codeName(failure.code), "'",
                   failure.culprit >= 0 ? text(" because of rank ", failure.culprit) : "");
   }
-  const Error error(failure.code, describe(doing) + ": " + what, failure.culprit >= 0 ? failure.culprit : failure.origin);
+  const Error error(failure.code, describe(doing) + ": " + what,
+                    failure.culprit >= 0 ? failure.culprit : failure.origin);
   std::lock_guard lock(mutex_);
   if (error_) return *error_;
   error_ = error;
@@ -115,7 +122,8 @@ Error Group::adopt(int member, const Doing& doing) {
 
 Error Group::failedWait(WaitEnd end, WaitContext& context, const Doing& doing, const std::vector<int>& missing) {
   switch (end) {
-    case WaitEnd::memberError: return adopt(context.culprit, doing);
+    case WaitEnd::memberError:
+      return adopt(context.culprit, doing);
     case WaitEnd::gone:
       return fail(Error(Code::dead, describe(doing) + ": " + describe(context.culprit)), context.culprit, doing.number);
     case WaitEnd::deadline: {
@@ -124,7 +132,8 @@ Error Group::failedWait(WaitEnd end, WaitContext& context, const Doing& doing, c
                   missing.empty() ? -1 : missing.front(), doing.number);
     }
     case WaitEnd::ownError:
-    case WaitEnd::satisfied: break;
+    case WaitEnd::satisfied:
+      break;
   }
   return status().error();
 }
@@ -133,7 +142,8 @@ bool Group::clean(std::uint64_t n) const {
   if (failed()) return false;
   for (const WatchedMember& member : watchedCollective_) {
     const std::uint64_t error = member.errors->error.read();
-    if (error != 0 && (Failure::unpack(error).code != Code::destroyed || n > member.errors->operation.get())) return false;
+    if (error != 0 && (Failure::unpack(error).code != Code::destroyed || n > member.errors->operation.get()))
+      return false;
   }
   return true;
 }
@@ -143,7 +153,8 @@ Status Group::interruption(const Doing& doing) {
   for (int member = 0; member < size(); ++member) {
     const ErrorWords& words = area(member).front().collective.errors;
     const std::uint64_t error = words.error.read();
-    if (error == 0 || (Failure::unpack(error).code == Code::destroyed && doing.number <= words.operation.get())) continue;
+    if (error == 0 || (Failure::unpack(error).code == Code::destroyed && doing.number <= words.operation.get()))
+      continue;
     return adopt(member, doing);
   }
   return {};
@@ -155,7 +166,8 @@ void Group::wakeOwn() {
 }
 
 void Group::destroyed(std::uint64_t n) {
-  const Error ignored = fail(Error(Code::destroyed, text("communicator '", name(), "' was destroyed on this rank (", rank(), ")")), -1, n);
+  const Error ignored = fail(
+      Error(Code::destroyed, text("communicator '", name(), "' was destroyed on this rank (", rank(), ")")), -1, n);
   (void)ignored;
   ownArea().front().collective.errors.quiet.publish(1);
 }
@@ -173,7 +185,8 @@ void Group::announce(std::uint64_t n, const std::array<std::uint64_t, 7>& words)
 }
 
 template <class Ready, class Came>
-Status Group::awaitEach(int first, int last, const Doing& doing, Deadline deadline, const Ready& ready, const Came& came) {
+Status Group::awaitEach(int first, int last, const Doing& doing, Deadline deadline, const Ready& ready,
+                        const Came& came) {
   collective_.deadline = deadline;
   for (int member = first; member < last; ++member) {
     if (member == rank()) continue;
@@ -184,7 +197,8 @@ Status Group::awaitEach(int first, int last, const Doing& doing, Deadline deadli
       // A last look at each, which waits for nothing: the deadline has passed.
       for (int other = 0; other < size(); ++other) {
         if (other == rank()) continue;
-        if (waitUntil(collective_, other, [&](Poll poll) { return came(poll, other); }) != WaitEnd::satisfied) missing.push_back(other);
+        if (waitUntil(collective_, other, [&](Poll poll) { return came(poll, other); }) != WaitEnd::satisfied)
+          missing.push_back(other);
       }
     }
     return failedWait(end, collective_, doing, missing);
@@ -194,7 +208,9 @@ Status Group::awaitEach(int first, int last, const Doing& doing, Deadline deadli
 
 Status Group::arrive(const Doing& doing, Deadline deadline) {
   const std::uint64_t n = doing.number;
-  const auto announcedLine = [&](Poll poll, int member) { return area(member).announcement(n).sequence.poll(poll) == n; };
+  const auto announcedLine = [&](Poll poll, int member) {
+    return area(member).announcement(n).sequence.poll(poll) == n;
+  };
   if (size() <= kFlatMembers) {
     if (Status status = awaitEach(0, size(), doing, deadline, announcedLine, announcedLine); !status) return status;
   } else {
@@ -203,7 +219,8 @@ Status Group::arrive(const Doing& doing, Deadline deadline) {
     const int leader = rank() - rank() % kFlatMembers;
     if (rank() == leader) {
       const int last = std::min(leader + kFlatMembers, size());
-      if (Status status = awaitEach(leader, last, doing, deadline, announcedLine, announcedLine); !status) return status;
+      if (Status status = awaitEach(leader, last, doing, deadline, announcedLine, announcedLine); !status)
+        return status;
       ownArea().groupLine(n).sequence.publish(n);
       collective_.dirty = true;
     }
@@ -222,7 +239,8 @@ Result<Announcement> Group::announced(int member, std::uint64_t n) const {
   copy.sequence = line.sequence.read();
   for (std::size_t word = 0; word < copy.words.size(); ++word) copy.words[word] = line.words[word].get();
   if (copy.sequence != n) {
-    return Error(Code::corrupt, text("rank ", member, " announced operation #", copy.sequence, " in the line of #", n), member);
+    return Error(Code::corrupt, text("rank ", member, " announced operation #", copy.sequence, " in the line of #", n),
+                 member);
   }
   return copy;
 }

@@ -41,8 +41,8 @@ struct Doing {
   std::uint64_t number;
 };
 
-/// Rules A, S, E and W of the protocol for one communicator. One thread at a time drives each of the two lanes; fail(), abort() and the
-/// accessors may be called from any thread.
+/// Rules A, S, E and W of the protocol for one communicator. One thread at a time drives each of the two lanes; fail(),
+/// abort() and the accessors may be called from any thread.
 class Group {
  public:
   struct Identity {
@@ -80,13 +80,14 @@ class Group {
   /// The sticky error, or success.
   Status status() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
-  /// Makes `error` the sticky error if there is none, tells every member and wakes every sleeper; returns the sticky error. `culprit`: the rank to blame, or -1.
-  /// `operation`: the operation that failed, or the last one before destruction.
+  /// Makes `error` the sticky error if there is none, tells every member and wakes every sleeper; returns the sticky
+  /// error. `culprit`: the rank to blame, or -1. `operation`: the operation that failed, or the last one before
+  /// destruction.
   Error fail(const Error& error, int culprit, std::uint64_t operation);
   /// What a wait that did not end well means, as the sticky error. `missing`: who has not come (deadline only).
   Error failedWait(WaitEnd end, WaitContext& context, const Doing& doing, const std::vector<int>& missing);
-  /// Success, or the sticky error, or a member's error that counts for this operation, which becomes sticky. A few loads:
-  /// for the look after arrival, and for big parts at least every 256 KiB.
+  /// Success, or the sticky error, or a member's error that counts for this operation, which becomes sticky. A few
+  /// loads: for the look after arrival, and for big parts at least every 256 KiB.
   Status interrupted(const Doing& doing) { return clean(doing.number) ? Status() : interruption(doing); }
 
   // Rule A.
@@ -111,9 +112,9 @@ class Group {
 
   // Rule E.
 
-  /// Called by the driver of the collective lane after an operation failed: says that this rank touches nothing any more. If
-  /// `touched` (all had announced a zero-copy operation whose last step is `target`), waits at most 100 ms until nobody can be at this rank's buffers;
-  /// false if somebody still may be.
+  /// Called by the driver of the collective lane after an operation failed: says that this rank touches nothing any
+  /// more. If `touched` (all had announced a zero-copy operation whose last step is `target`), waits at most 100 ms
+  /// until nobody can be at this rank's buffers; false if somebody still may be.
   bool leave(bool touched, std::uint64_t target);
   /// Whether every member's announcement n is there, without waiting.
   bool allAnnounced(std::uint64_t n) const;
@@ -137,8 +138,8 @@ class Group {
   Status interruption(const Doing& doing);
   Error adopt(int member, const Doing& doing);
   void publishFailure(const Failure& failure, std::uint64_t operation);
-  /// Waits until `ready(poll, member)` holds for each member in [first, last), in turn. Those of all for whom `came` does not hold
-  /// when the deadline passes are named.
+  /// Waits until `ready(poll, member)` holds for each member in [first, last), in turn. Those of all for whom `came`
+  /// does not hold when the deadline passes are named.
   template <class Ready, class Came>
   Status awaitEach(int first, int last, const Doing& doing, Deadline deadline, const Ready& ready, const Came& came);
 

@@ -13,7 +13,8 @@
 
 namespace symccl {
 
-/// Who can move an operation on: a lane. A thread that waits for an operation does the lane's work itself if nobody else does.
+/// Who can move an operation on: a lane. A thread that waits for an operation does the lane's work itself if nobody
+/// else does.
 class Driver {
  public:
   virtual ~Driver() = default;

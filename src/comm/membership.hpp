@@ -1,0 +1,51 @@
+// How ranks become a group: entries through the store, links, heaps.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/deadline.hpp"
+#include "protocol/group.hpp"
+#include "symccl/communicator.hpp"
+#include "symccl/store.hpp"
+
+namespace symccl {
+
+/// What every rank publishes before it joins.
+struct MemberEntry {
+  ProcessEntry process;
+  Uuid heap;
+  int ordinal = 0;
+  std::uint64_t heapBytes = 0;
+  std::uint64_t areaOffset = 0;
+  std::uint64_t layout = 0;
+  std::uint64_t settings = 0;  ///< hash of what all ranks must agree on
+  bool membarrier = false;
+  int cpus = 1;
+
+  Bytes write() const;
+  static Result<MemberEntry> read(const Bytes& bytes, int rank);
+};
+
+/// This process's own entry for an area in `heap`.
+Result<MemberEntry> ownEntry(const Heap& heap, std::size_t areaOffset);
+
+/// Publishes the area under `name`, collects every rank's entry, links to all and maps their heaps. If it fails others
+/// may know the area: its error words then say so, and it must not be used again.
+Result<std::unique_ptr<Group>> join(Store& store, const std::string& name, int rank, int size, Heap& heap,
+                                    std::size_t areaOffset, Deadline deadline);
+
+/// Says in an area that others may know that its owner does not take part: members that got through see it as soon as
+/// they wait for this rank.
+void withdraw(const ControlArea& area, int rank, const Error& error);
+
+/// The group of a communicator with one rank, which needs neither store nor links.
+std::unique_ptr<Group> aloneGroup(const std::string& name, Heap& heap, std::size_t areaOffset);
+
+/// The group of some members of a parent, whose processes are linked already: `ranks` are theirs in the parent, `areas`
+/// their areas, by rank in the new group.
+std::unique_ptr<Group> subgroup(const Group& parent, const std::string& name, const Uuid& epoch, int rank,
+                                const std::vector<int>& ranks, const std::vector<std::size_t>& areas);
+
+}  // namespace symccl
