@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <vector>
 
 #include "base/checks.hpp"
+#include "base/text_file.hpp"
 #include "bootstrap/sha256.hpp"
 
 namespace symccl {
@@ -32,13 +32,6 @@ const char* rankVariable(const std::string& launcher) {
   return "RANK";
 }
 
-std::string readFile(const std::string& path, bool& readable) {
-  std::ifstream in(path, std::ios::binary);
-  std::string content(std::istreambuf_iterator<char>(in), {});
-  readable = in.is_open() && !in.bad();
-  return content;
-}
-
 struct Ancestor {
   int parent = 0;
   std::string started;  // ticks since boot
@@ -46,10 +39,9 @@ struct Ancestor {
 
 /// From /proc/<pid>/stat, behind the name in brackets, which may hold anything: state, parent, ..., the 22nd field.
 Ancestor statOf(const std::string& pid) {
-  bool readable = false;
-  const std::string stat = readFile("/proc/" + pid + "/stat", readable);
+  const std::string stat = readTextFile("/proc/" + pid + "/stat").value_or("");
   const std::size_t bracket = stat.rfind(')');
-  if (!readable || bracket == std::string::npos) return {};
+  if (bracket == std::string::npos) return {};
   std::istringstream fields(stat.substr(bracket + 1));
   std::vector<std::string> field{std::istream_iterator<std::string>(fields), {}};
   if (field.size() < 20) return {};
@@ -57,9 +49,8 @@ Ancestor statOf(const std::string& pid) {
 }
 
 bool environmentHas(const std::string& pid, const std::string& variable) {
-  bool readable = false;
-  const std::string environment = '\0' + readFile("/proc/" + pid + "/environ", readable);
-  return readable && environment.find('\0' + variable + '=') != std::string::npos;
+  const std::string environment = '\0' + readTextFile("/proc/" + pid + "/environ").value_or("");
+  return environment.find('\0' + variable + '=') != std::string::npos;
 }
 
 }  // namespace
@@ -73,8 +64,8 @@ std::string jobVariables(const Launch& launch, const Lookup& lookup) {
   return lines;
 }
 
-std::string launchingProcess(const std::string& variable) {
-  int pid = statOf("self").parent;
+std::string launchingProcess(const std::string& variable, int pid) {
+  pid = statOf(pid == 0 ? "self" : std::to_string(pid)).parent;
   for (int depth = 0; depth < 64 && pid > 1 && environmentHas(std::to_string(pid), variable); ++depth) {
     pid = statOf(std::to_string(pid)).parent;
   }

@@ -11,9 +11,9 @@ namespace symccl {
 /// on all hosts of the job.
 std::string jobVariables(const Launch& launch, const Lookup& lookup);
 
-/// The process that started the ranks of this host: the nearest ancestor whose environment lacks `variable` (or cannot
-/// be read), as "pid@start time". Wrappers between it and the ranks do not matter. Of the calling process.
-std::string launchingProcess(const std::string& variable);
+/// The process that started the ranks of this host, as "pid@start time": the nearest ancestor of `pid` (0: the calling
+/// process) whose environment lacks `variable` or cannot be read. Wrappers between it and the ranks do not matter.
+std::string launchingProcess(const std::string& variable, int pid = 0);
 
 /// An abstract Unix name for this user's and this job's store on one host.
 std::string jobSocketName(const Launch& launch, const Lookup& lookup);
