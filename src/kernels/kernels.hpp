@@ -29,10 +29,10 @@ void copyToAll(std::span<void* const> destinations, const void* source, std::siz
 struct Reduction {
   DataType type;
   ReduceOp op;
-  std::span<const void* const> sources;   ///< at least one
-  std::span<void* const> destinations;    ///< at least one
+  std::span<const void* const> sources;  ///< at least one
+  std::span<void* const> destinations;   ///< at least one
   std::size_t count;
-  const double* factors = nullptr;        ///< premulSum: one per source
+  const double* factors = nullptr;  ///< premulSum: one per source
   Stores stores = Stores::ordinary;
 };
 /// `reducible(type, op)` must hold.
