@@ -10,7 +10,6 @@
 #include <fstream>
 #include <regex>
 #include <sstream>
-#include <thread>
 #include <vector>
 
 #include "base/log_format.hpp"
@@ -69,26 +68,7 @@ TEST(Log, Levels) {
   EXPECT_EQ(levelFromText("trace"), LogLevel::trace);
 }
 
-// The environment is read once, so the tests below run this program anew: DISABLED_Writer is what the new process runs.
-TEST(LogWriter, DISABLED_Writer) {
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([t] {
-      for (int i = 0; i < 50; ++i) log(LogLevel::info, "COMM", t, "thread ", t, " line ", i);
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  log(LogLevel::trace, "COMM", 9, "traced");
-  log(LogLevel::info, "POOL", 9, "pooled");
-  log(LogLevel::warn, "POOL", 9, "warned");
-  if (const pid_t child = ::fork(); child == 0) {
-    log(LogLevel::info, "COMM", 8, "from the child");
-    ::_exit(0);
-  } else {
-    ::waitpid(child, nullptr, 0);
-  }
-}
-
+// The environment is read once, so the tests below run log_writer.cpp as a process of its own.
 class LogRun : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -98,10 +78,9 @@ class LogRun : public ::testing::Test {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  /// Runs DISABLED_Writer with `settings`; its standard error.
+  /// Runs log_writer with `settings`; its standard error.
   std::string run(std::vector<std::string> settings) {
-    std::vector<std::string> arguments = {"/proc/self/exe", "--gtest_also_run_disabled_tests",
-                                          "--gtest_filter=LogWriter.DISABLED_Writer"};
+    std::vector<std::string> arguments = {LOG_WRITER};
     for (char** entry = ::environ; *entry; ++entry) {
       if (!std::string(*entry).starts_with("SYMCCL_")) settings.emplace_back(*entry);
     }
@@ -117,9 +96,8 @@ class LogRun : public ::testing::Test {
     posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_addopen(&actions, 2, errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     pid_t pid = -1;
-    EXPECT_EQ(
-        ::posix_spawn(&pid, "/proc/self/exe", &actions, nullptr, pointers(arguments).data(), pointers(settings).data()),
-        0);
+    EXPECT_EQ(::posix_spawn(&pid, LOG_WRITER, &actions, nullptr, pointers(arguments).data(), pointers(settings).data()),
+              0);
     posix_spawn_file_actions_destroy(&actions);
     int status = -1;
     EXPECT_EQ(::waitpid(pid, &status, 0), pid);
