@@ -7,7 +7,7 @@ changes. A test that fails keeps the state `broken`, which no check accepts.
 from passes import AS_GLOO, FAILS, OWN, SKIPPED, WORLD_SIZES, Pass, table_path
 
 HEADER = """\
-# What each test of PyTorch's DistributedTest does at {world_size} ranks. pin.py writes this; passes.py explains the states.
+# What PyTorch's DistributedTest does at {world_size} ranks. pin.py writes this; passes.py explains the states.
 # gloo: what gloo itself does on the reference machine. state: what symccl must do. reason: why a test is skipped, or
 # for `fails` the error's text.
 # test | gloo | state | reason
