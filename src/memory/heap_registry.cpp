@@ -16,6 +16,7 @@ namespace {
 // A mutex that another thread held at fork() stays locked in the child for ever. So each process of a chain of forks
 // makes its own, on first use.
 struct Process {
+  explicit Process(std::uint64_t number) : generation(number) {}
   const std::uint64_t generation;
   std::mutex making;                  // held while a heap is made
   std::atomic<int> defaultInUse{-1};  // the default device, once its heap was made
@@ -25,7 +26,7 @@ Process& thisProcess() {
   static constinit std::atomic<Process*> newest{nullptr};
   Process* known = newest.load(std::memory_order_acquire);
   if (known && known->generation == forkGeneration()) return *known;
-  auto* fresh = new Process{forkGeneration(), {}, {}};
+  auto* fresh = new Process(forkGeneration());
   if (newest.compare_exchange_strong(known, fresh, std::memory_order_acq_rel)) return *fresh;
   delete fresh;
   return *known;

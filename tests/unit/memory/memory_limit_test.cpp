@@ -1,0 +1,134 @@
+// A heap larger than the memory: what is asked beyond it is an error, and nobody is killed.
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "base/cgroup.hpp"
+#include "base/host.hpp"
+#include "heap_fixture.hpp"
+#include "in_child.hpp"
+#include "memory/pages.hpp"
+#include "symccl/memory.hpp"
+
+namespace symccl {
+namespace {
+
+#ifdef SYMCCL_THREAD_SANITIZER
+[[maybe_unused]] const int large = ::setenv("SYMCCL_HEAP_SIZE", "64G", 1);
+#else
+[[maybe_unused]] const int large = ::setenv("SYMCCL_HEAP_SIZE", "1T", 1);
+#endif
+
+TEST(MemoryLimit, MoreThanTheMachineHasIsAnError) {
+  Heap& heap = heapOf(0);
+  const std::size_t asked = memoryLeft().bytes + (std::size_t{1} << 30);
+  if (asked > heap.bytes()) GTEST_SKIP() << "this machine has more memory than the heap has room";
+  const auto refused = heap.reserve(asked, Backing::reserved);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::memory);
+  for (const char* part : {"asked ", "free ", "the limit is the "}) {
+    EXPECT_NE(refused.error().message().find(part), std::string::npos) << refused.error().message();
+  }
+  EXPECT_EQ(heap.report().used, 0u);
+  EXPECT_EQ(pagesOf(heap), 0u);
+
+  const std::size_t sparse = *heap.reserve(asked, Backing::sparse);
+  EXPECT_EQ(heap.back(sparse, asked).error().code(), Code::memory);
+  EXPECT_TRUE(heap.back(sparse, kMebibyte)) << "a part that fits";
+  heap.release(sparse);
+  EXPECT_EQ(pagesOf(heap), 0u);
+
+  const auto pool = *Pool::create(0);
+  EXPECT_EQ(pool->allocate(asked).error().code(), Code::memory);
+  EXPECT_TRUE(pool->allocate(kMebibyte));
+}
+
+TEST(MemoryLimit, LargeReservationsEndUnderAnIntervalTimer) {
+  Heap& heap = heapOf(1);
+  struct sigaction action{}, before{};
+  action.sa_handler = [](int) {};
+  ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
+  timer_t timer{};
+  ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, nullptr, &timer), 0);
+  const itimerspec every{{0, 2'000'000}, {0, 2'000'000}};
+  ASSERT_EQ(::timer_settime(timer, 0, &every, nullptr), 0);
+  const auto offset = heap.reserve(192 * kMebibyte, Backing::reserved);
+  ::timer_delete(timer);
+  ::sigaction(SIGALRM, &before, nullptr);
+  ASSERT_TRUE(offset) << offset.error().message();
+  EXPECT_EQ(pagesOf(heap), 192 * kMebibyte);
+  heap.release(*offset);
+}
+
+// A cgroup with a limit below the process's own, where this user may make one.
+class LimitedCgroup {
+ public:
+  explicit LimitedCgroup(std::size_t limit) {
+    const auto read = [](const char* path) {
+      std::ifstream file(path);
+      return std::string(std::istreambuf_iterator<char>(file), {});
+    };
+    const auto levels =
+        cgroupLevels(parseCgroupMounts(read("/proc/self/mountinfo")), read("/proc/self/cgroup"), "memory");
+    for (const CgroupLevel& level : levels) {
+      folder_ = level.folder + "/symccl-test-" + std::to_string(::getpid());
+      if (::mkdir(folder_.c_str(), 0755) != 0) continue;
+      std::ofstream file(folder_ + (level.unified ? "/memory.max" : "/memory.limit_in_bytes"));
+      file << limit << std::flush;
+      if (file) return;
+      ::rmdir(folder_.c_str());
+    }
+    folder_.clear();
+  }
+  ~LimitedCgroup() {
+    if (!folder_.empty()) ::rmdir(folder_.c_str());
+  }
+  explicit operator bool() const { return !folder_.empty(); }
+  bool enter() const {
+    std::ofstream file(folder_ + "/cgroup.procs");
+    file << ::getpid() << std::flush;
+    return static_cast<bool>(file);
+  }
+
+ private:
+  std::string folder_;
+};
+
+TEST(MemoryLimit, MoreThanTheCgroupHasIsAnError) {
+  constexpr std::size_t kLimit = 256 * kMebibyte;
+  const LimitedCgroup cgroup(kLimit);
+  if (!cgroup) GTEST_SKIP() << "this user may not make a cgroup with a memory limit";
+  EXPECT_TRUE(passesInChild([&] {
+    ASSERT_TRUE(cgroup.enter());
+    Heap& heap = heapOf(2);
+    for (const std::size_t asked : {kLimit, 4 * kLimit, kLimit - 8 * kMebibyte}) {
+      const auto refused = heap.reserve(asked, Backing::reserved);
+      ASSERT_FALSE(refused);
+      EXPECT_EQ(refused.error().code(), Code::memory);
+      const std::string& message = refused.error().message();
+      EXPECT_NE(message.find("cgroup"), std::string::npos) << message;
+      EXPECT_NE(message.find("symccl-test-"), std::string::npos) << message;
+      EXPECT_NE(message.find("256 MiB"), std::string::npos) << message;
+    }
+    const auto pool = *Pool::create(2);
+    std::size_t got = 0;
+    while (const auto block = pool->allocate(11 * kMebibyte)) {
+      fillPattern(*block, 11 * kMebibyte, got);
+      got += 11 * kMebibyte;
+    }
+    EXPECT_GE(got, kLimit / 2) << "most of the limit can be used";
+    EXPECT_LT(got, kLimit);
+  }));
+}
+
+}  // namespace
+}  // namespace symccl
