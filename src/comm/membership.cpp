@@ -264,7 +264,7 @@ void withdraw(const ControlArea& area, int rank, const Error& error) {
 }
 
 std::unique_ptr<Group> aloneGroup(const std::string& name, Heap& heap, std::size_t areaOffset) {
-  static Peer& self = *new Peer(ProcessEntry{}, true);
+  static Peer& self = *new Peer(ProcessEntry{}, true, 0);
   MemberPlace place{&self, heap.base(), heap.bytes(), nullptr, heap.symmetric(), areaOffset};
   Group::Identity identity{name, 0, 1, randomUuid(), false, 1};
   return std::make_unique<Group>(std::move(identity), heap, std::vector<MemberPlace>{place});
