@@ -70,6 +70,15 @@ TEST(Environment, ValuesAreTaken) {
   EXPECT_EQ(parsed->testStaging, "inaccessible");
 }
 
+TEST(Environment, Roots) {
+  for (const std::string& root : {std::string("host:1"), std::string("10.0.0.1:29500"), std::string("[fe80::1]:80"),
+                                  std::string("unix:@job 7"), "unix:@" + std::string(107, 'n')}) {
+    const auto parsed = parse({{"SYMCCL_ROOT", root}});
+    ASSERT_TRUE(parsed) << root;
+    EXPECT_EQ(parsed->root, root);
+  }
+}
+
 TEST(Environment, HeapSizes) {
   const std::map<std::string, std::size_t> accepted = {
       {"64M", 64 * kM},    {"65536K", 64 * kM},         {"67108864", 64 * kM}, {"67108865", 66 * kM},
@@ -125,7 +134,9 @@ TEST(Environment, EveryVariableRefusesSomething) {
       {"SYMCCL_ISA", {"sse", "avx", "avx512 "}},
       {"SYMCCL_MEMBARRIER", {"yes", "2", "01", "true"}},
       {"SYMCCL_PATH", {"zero-copy", "fast"}},
-      {"SYMCCL_ROOT", {"host", "host:", ":80", "host:0", "host:65536", "host:80x", "host: 80", "::1:80", "host:-1"}},
+      {"SYMCCL_ROOT",
+       {"host", "host:", ":80", "host:0", "host:65536", "host:80x", "host: 80", "::1:80", "host:-1", "unix:@",
+        "unix:/x", "unix:@" + std::string(108, 'n')}},
       {"SYMCCL_TOKEN", {std::string(257, 't')}},
       {"SYMCCL_TEST_STAGING", {"odd"}}};
   for (const Variable& variable : variables()) {
