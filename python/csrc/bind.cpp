@@ -1,0 +1,195 @@
+// The extension module symccl._C.
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
+
+#include <torch/csrc/utils/pybind.h>
+#include <cmath>
+
+#include "backend.hpp"
+#include "callback_threads.hpp"
+#include "errors.hpp"
+#include "mem_pool.hpp"
+
+namespace py = pybind11;
+
+namespace symccl::pytorch {
+namespace {
+
+using NoGil = py::call_guard<py::gil_scoped_release>;
+
+c10::intrusive_ptr<GroupOptions> optionsFrom(const c10d::DistributedBackendOptions& given, const py::object& chosen) {
+  auto options = c10::make_intrusive<GroupOptions>();
+  if (!chosen.is_none()) {
+    if (!py::isinstance<GroupOptions>(chosen)) {
+      throw py::type_error("symccl: pg_options must be symccl.Options, got " +
+                           py::str(py::type::of(chosen)).cast<std::string>());
+    }
+    options = c10::make_intrusive<GroupOptions>(*chosen.cast<c10::intrusive_ptr<GroupOptions>>());
+  }
+  // c10d hands the timeout over as float seconds.
+  const double seconds = std::min<double>(given.timeout.count(), 1e9);
+  options->timeout = std::chrono::milliseconds(std::llround(seconds * 1000));
+  options->group_name = given.group_id;
+  options->global_ranks_in_group.assign(given.global_ranks_in_group.begin(), given.global_ranks_in_group.end());
+  for (int rank = 0; given.global_ranks_in_group.empty() && rank < given.group_size; ++rank) {
+    options->global_ranks_in_group.push_back(rank);  // WORLD's list is empty
+  }
+  return options;
+}
+
+c10::intrusive_ptr<ProcessGroupSymCCL> create(const c10d::DistributedBackendOptions& given, const py::object& chosen) {
+  auto options = optionsFrom(given, chosen);
+  py::gil_scoped_release noGil;
+  return c10::make_intrusive<ProcessGroupSymCCL>(given.store, given.group_rank, given.group_size, std::move(options));
+}
+
+std::shared_ptr<MemPool> makePool(const py::object& allocator, bool, bool) {
+  if (allocator.is_none()) return std::make_shared<MemPool>(PoolAllocator::ofDevice(-1));
+  if (!py::isinstance<PoolAllocator>(allocator)) {
+    throw py::type_error("symccl: the allocator of a MemPool must be mem_allocator of a symccl backend, got " +
+                         py::str(py::type::of(allocator)).cast<std::string>());
+  }
+  return std::make_shared<MemPool>(allocator.cast<std::shared_ptr<PoolAllocator>>());
+}
+
+// The keys are those of torch.cuda.MemPool.snapshot().
+py::dict segmentDict(const MemPool& pool, const SegmentReport& segment) {
+  const auto base = reinterpret_cast<std::uintptr_t>(segment.address);
+  py::list blocks;
+  std::size_t used = 0;
+  for (const auto& block : segment.blocks) {
+    py::dict entry;
+    entry["address"] = base + block.offset;
+    entry["size"] = block.bytes;
+    entry["requested_size"] = block.inUse ? block.bytes : 0;
+    entry["state"] = block.inUse ? "active_allocated" : "inactive";
+    entry["frames"] = py::list();
+    blocks.append(entry);
+    used += block.inUse ? block.bytes : 0;
+  }
+  py::dict result;
+  result["device"] = pool.allocator()->ordinal();
+  result["address"] = base;
+  result["total_size"] = segment.bytes;
+  result["allocated_size"] = used;
+  result["active_size"] = used;
+  result["requested_size"] = used;
+  result["stream"] = 0;
+  result["segment_type"] = segment.bytes <= (std::size_t{2} << 20) ? "small" : "large";
+  result["segment_pool_id"] = py::make_tuple(0, pool.id());
+  result["is_expandable"] = false;
+  result["frames"] = py::list();
+  result["blocks"] = blocks;
+  return result;
+}
+
+py::list snapshot(const MemPool& pool, bool) {
+  py::list segments;
+  for (const SegmentReport& segment : pool.snapshot()) segments.append(segmentDict(pool, segment));
+  return segments;
+}
+
+py::dict countersDict(const OperationCounters& counters) {
+  py::dict result;
+  result["calls"] = counters.calls;
+  result["bytes"] = counters.bytes;
+  result["inline"] = counters.inlined;
+  result["eager"] = counters.eager;
+  result["zero_copy"] = counters.zeroCopy;
+  result["staged"] = counters.staged;
+  result["loaded_bytes"] = counters.loadedBytes;
+  result["stored_bytes"] = counters.storedBytes;
+  return result;
+}
+
+py::dict heapDict(int device) {
+  const HeapReport heap = valueOf(heapReport(device));
+  py::dict result;
+  result["bytes"] = heap.bytes;
+  result["used"] = heap.used;
+  result["peak"] = heap.peak;
+  result["symmetric"] = heap.symmetric;
+  return result;
+}
+
+py::dict stats(ProcessGroupSymCCL& group) {
+  CommunicatorReport report;
+  {
+    py::gil_scoped_release noGil;
+    report = group.communicator()->report();
+  }
+  py::dict operations;
+  for (const auto& [kind, counters] : report.operations) operations[py::str(kind)] = countersDict(counters);
+  py::dict result;
+  result["name"] = report.name;
+  result["rank"] = report.rank;
+  result["size"] = report.size;
+  result["sequence"] = report.sequence;
+  result["operations"] = operations;
+  result["staged_send_private"] = report.stagedSendPrivate;
+  result["staged_recv_private"] = report.stagedRecvPrivate;
+  result["registered_segments"] = report.registeredSegments;
+  result["registered_bytes"] = report.registeredBytes;
+  result["symmetric"] = report.symmetric;
+  result["heap"] = heapDict(group.options()->device);
+  return result;
+}
+
+void bindMemory(py::module_& module) {
+  py::class_<PoolAllocator, std::shared_ptr<PoolAllocator>>(module, "PoolAllocator")
+      .def_property_readonly("device", &PoolAllocator::ordinal);
+  py::class_<MemPool, std::shared_ptr<MemPool>>(module, "MemPool")
+      .def(py::init(&makePool), py::arg("allocator") = py::none(), py::arg("use_on_oom") = false,
+           py::arg("no_split") = false)
+      .def_property_readonly("id", [](const MemPool& pool) { return py::make_tuple(0, pool.id()); })
+      .def_property_readonly("allocator", &MemPool::allocator)
+      .def("use_count", &MemPool::useCount)
+      .def("snapshot", &snapshot, py::arg("include_traces") = true)
+      .def("trim", [](const MemPool& pool) { return pool.pool()->trim(); }, NoGil());
+  py::class_<MemPoolUse>(module, "_MemPoolUse")
+      .def(py::init<std::shared_ptr<MemPool>>())
+      .def("enter", &MemPoolUse::enter)
+      .def("exit", &MemPoolUse::exit);
+}
+
+void bindBackend(py::module_& module) {
+  py::class_<GroupOptions, c10d::Backend::Options, c10::intrusive_ptr<GroupOptions>>(module, "Options")
+      .def(py::init<std::chrono::milliseconds, int>(), py::arg("timeout") = kBackendDefaultTimeout,
+           py::arg("device") = -1)
+      .def_readwrite("device", &GroupOptions::device)
+      .def("__copy__", [](const GroupOptions& self) { return c10::make_intrusive<GroupOptions>(self); })
+      .def("__deepcopy__",
+           [](const GroupOptions& self, const py::dict&) { return c10::make_intrusive<GroupOptions>(self); });
+
+  using Group = ProcessGroupSymCCL;
+  py::class_<Group, c10d::Backend, c10::intrusive_ptr<Group>>(module, "ProcessGroupSymCCL")
+      .def("register_mem_pool", &Group::registerMemPool, py::arg("pool"), py::arg("symm") = false, NoGil())
+      .def("deregister_mem_pool", &Group::deregisterMemPool, py::arg("pool"), NoGil())
+      .def("verify_mem_pool", &Group::verifyPool, py::arg("pool"), NoGil())
+      .def("is_symmetric", &Group::isSymmetric, py::arg("tensor"), NoGil())
+      .def("stats", &stats)
+      .def(
+          "pids", [](Group& group) { return group.communicator()->pids(); }, NoGil())
+      .def_property_readonly("options", &Group::options)
+      .def("get_error", &Group::getError, NoGil())
+      .def("_set_default_timeout", &Group::setTimeout, py::arg("timeout"), NoGil());
+}
+
+}  // namespace
+}  // namespace symccl::pytorch
+
+PYBIND11_MODULE(_C, module) {
+  using namespace symccl::pytorch;
+  py::module_::import("torch._C._distributed_c10d");
+  module.attr("__version__") = SYMCCL_VERSION;
+  bindMemory(module);
+  bindBackend(module);
+  module.def("create", &create);
+  module.def(
+      "_end",
+      [] {
+        ProcessGroupSymCCL::shutdownAll();
+        endCallbackThreads();
+      },
+      NoGil());
+}

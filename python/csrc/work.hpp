@@ -1,0 +1,55 @@
+// c10d's handle of a running operation.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+
+#include <atomic>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <vector>
+
+#include "call.hpp"
+#include "symccl/communicator.hpp"
+
+namespace symccl::pytorch {
+
+/// The Work of one call. Ends when its requests have ended; keeps the tensors until then, whether the user keeps the
+/// Work or not. The future's value is the list of output tensors.
+///
+/// wait(timeout) raises after that long and cancels nothing; without a timeout the operation's own deadline holds.
+class OperationWork final : public c10d::Work {
+ public:
+  OperationWork(int rank, const Call& call, std::uint64_t sequence);
+
+  /// Sets what result() and the future hold. Before anybody else knows this Work.
+  void setOutputs(std::vector<at::Tensor> outputs) { outputs_ = std::move(outputs); }
+  /// The operation ended within the call. Before anybody else knows this Work.
+  void endInCall() { finish(); }
+  /// The operation goes on: `requests` end it, then the results in `buffers` are copied back. `timeout` is for texts.
+  void start(std::vector<Request> requests, Buffers buffers, std::chrono::milliseconds timeout);
+
+  bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
+  int sourceRank() const override;
+  std::vector<at::Tensor> result() override { return outputs_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+ private:
+  void waitForRequests(std::chrono::milliseconds timeout);
+  void requestEnded(const Status& status);
+  void complete(std::exception_ptr failure);
+
+  const char* const name_;
+  const std::uint64_t sequence_;
+  std::vector<at::Tensor> outputs_;
+  std::chrono::milliseconds timeout_{0};
+  std::vector<Request> requests_;  // not changed once started_
+  Buffers buffers_{true};
+  std::atomic<std::size_t> open_{0};
+  // Guarded by mutex_:
+  bool started_ = false;
+  bool completing_ = false;
+  std::exception_ptr failure_;  // of the first request that failed
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace symccl::pytorch
