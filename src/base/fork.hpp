@@ -5,12 +5,12 @@
 
 namespace symccl {
 
-/// Counts the forks between the first call in this program and this process: 0 in the original. Things remember the
+/// How many forks lie between the process that loaded this code and this one: 0 in the original. Things remember the
 /// value at their creation; a different one later means that they are the parent's. A relaxed load.
 std::uint64_t forkGeneration();
 
 /// Registers `handler` to run in each forked child, before fork() returns there. Async-signal-safe handlers only; at
-/// most 8; never removed.
+/// most 8; never removed. Registering one twice is a no-op.
 void onForkInChild(void (*handler)());
 
 }  // namespace symccl

@@ -11,7 +11,8 @@ namespace symccl {
 /// CPUs that this process may use: affinity mask, lowered by the cgroup's quota; at least 1.
 int availableCpus();
 
-/// Memory that can still be taken: the least of what the machine has available and what each enclosing cgroup (v1 or v2) leaves.
+/// Memory that can still be taken: the least of what the machine has available and what each enclosing cgroup (v1 or
+/// v2) leaves.
 struct MemoryLeft {
   std::size_t bytes;
   std::string limit;  ///< which limit is the least, for people: "machine" or "cgroup /path (memory.max 1 GiB)"
