@@ -55,7 +55,7 @@ SUITES = [
     Suite("fallback", 5, [ctest("--test-dir", "build", "-L", "cpp")], {"SYMCCL_MEMBARRIER": "0"}),
     Suite("tsan", 6, sanitizer("tsan")),
     Suite("asan", 6, sanitizer("asan")),
-    Suite("torch", 8, [[PYTHON, "-m", "pytest", "tests/torch"]]),
+    Suite("torch", 8, [[PYTHON, "-m", "pytest", "tests/torch", "--timeout=300"]]),
 ]
 
 

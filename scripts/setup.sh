@@ -79,8 +79,6 @@ if cmp -s pyproject.toml "$done/pyproject.toml" && [[ -f build/build.ninja ]]; t
 else
   say "building (several minutes the first time)"
   python -m pip install --quiet --no-build-isolation --no-deps --editable . \
-    --config-settings=build-dir=build \
-    --config-settings=cmake.build-type=RelWithDebInfo \
     --config-settings=cmake.define.SYMCCL_WERROR="${werror:-OFF}" \
     --config-settings=cmake.define.SYMCCL_BUILD_TESTS=ON \
     --config-settings=cmake.define.SYMCCL_BUILD_TOOLS=ON \
