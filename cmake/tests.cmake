@@ -36,6 +36,7 @@ function(symccl_test name)
   endif()
 
   add_executable(${name} ${TEST_SOURCES})
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests)
   target_link_libraries(${name} PRIVATE symccl_internal ${TEST_LINKS} GTest::gtest_main)
   list(PREPEND TEST_LABELS cpp)
   if(TEST_WHOLE)

@@ -29,6 +29,10 @@ def ctest(*arguments: str) -> list[str]:
     return ["ctest", "--output-on-failure", "--no-tests=error", "-j", JOBS, *arguments]
 
 
+def pytest(*arguments: str) -> list[str]:
+    return [PYTHON, "-m", "pytest", "-q", "--timeout=300", *arguments]
+
+
 def sanitizer(preset: str) -> list[list[str]]:
     return [
         ["cmake", "--preset", preset, "--log-level=WARNING"],
@@ -55,7 +59,8 @@ SUITES = [
     Suite("fallback", 5, [ctest("--test-dir", "build", "-L", "cpp")], {"SYMCCL_MEMBARRIER": "0"}),
     Suite("tsan", 6, sanitizer("tsan")),
     Suite("asan", 6, sanitizer("asan")),
-    Suite("torch", 8, [[PYTHON, "-m", "pytest", "tests/torch", "--timeout=300"]]),
+    Suite("torch", 8, [pytest("tests/torch", "--ignore=tests/torch/distributed_test")]),
+    Suite("upstream", 8, [pytest("tests/torch/distributed_test")]),
 ]
 
 
