@@ -8,7 +8,6 @@ if(SYMCCL_WERROR)
   target_compile_options(symccl_options INTERFACE -Werror)
 endif()
 if(SYMCCL_SANITIZE)
-  string(REPLACE "," "_" _sanitize_name "${SYMCCL_SANITIZE}")
   # GCC warns about uninitialised values in its own headers, once they are instrumented.
   target_compile_options(symccl_options INTERFACE -fsanitize=${SYMCCL_SANITIZE} -fno-omit-frame-pointer
                                                   -Wno-maybe-uninitialized)

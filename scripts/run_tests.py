@@ -30,7 +30,7 @@ def ctest(*arguments: str) -> list[str]:
 
 
 def pytest(*arguments: str) -> list[str]:
-    return [PYTHON, "-m", "pytest", "-q", "--timeout=300", *arguments]
+    return [PYTHON, "-m", "pytest", "--timeout=300", *arguments]
 
 
 def sanitizer(preset: str) -> list[list[str]]:
