@@ -118,7 +118,10 @@ Uuid randomUuid() {
 }
 
 const char* processState(int pid) {
-  const std::string content = readTextFile("/proc/" + std::to_string(pid) + "/stat").value_or("");
+  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
+  const std::optional<std::string> read = readTextFile(path);
+  if (!read && ::access(path.c_str(), F_OK) == 0) return "is running";  // no descriptor is left to look closer
+  const std::string content = read.value_or("");
   const auto name = content.rfind(')');  // the name may hold anything, also brackets
   if (name == std::string::npos || name + 2 >= content.size()) return "is gone";
   switch (content[name + 2]) {
