@@ -37,7 +37,7 @@ Status introduce(int fd, const ProcessEntry& self, const ProcessEntry& peer, Dea
 Result<ConnectedLink> connectLink(const ProcessEntry& self, const ProcessEntry& peer, Deadline deadline,
                                   const Interrupted& interrupted) {
   const Address address = Address::abstract(socketName(peer.process));
-  const int pidHere = pidHereOf(peer);
+  const int pidHere = pidHereOf(peer, self);
   const auto about = [&](const Error& error) { return error.in("link to " + pidText(peer, pidHere)); };
   Status stopped;  // what ends the wait may have any code, and is not to be taken for the peer's death
   const Interrupted asked = [&] { return stopped = interrupted ? interrupted() : Status(); };

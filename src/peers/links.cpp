@@ -55,7 +55,7 @@ Result<Peer*> Links::reach(const ProcessEntry& entry, Deadline deadline, const s
   if (entry.process == state.self.process) return &state.find(entry.process)->peer;
   if (Status status = state.startSentinel(); !status) return status.error();
 
-  const int pidHere = pidHereOf(entry);
+  const int pidHere = pidHereOf(entry, state.self);
   const bool connects = state.self.process < entry.process;
   std::unique_lock lock(state.mutex);
   for (;;) {

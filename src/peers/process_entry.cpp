@@ -31,9 +31,9 @@ ProcessEntry ProcessEntry::ofThisProcess() {
   return {randomUuid(), static_cast<std::uint32_t>(::getpid()), ownPidNamespace(), hostIdentity()};
 }
 
-int pidHereOf(const ProcessEntry& entry) {
+int pidHereOf(const ProcessEntry& entry, const ProcessEntry& self) {
   // Namespaces are told by number, and the first one has the same number on every host.
-  const bool here = entry.pidNamespace == ownPidNamespace() && entry.host == hostIdentity();
+  const bool here = entry.pidNamespace == self.pidNamespace && entry.host == self.host;
   return here ? static_cast<int>(entry.pid) : 0;
 }
 

@@ -22,8 +22,8 @@ struct ProcessEntry {
   static ProcessEntry ofThisProcess();
 };
 
-/// The process's id in the calling process's pid namespace, if the two are in the same one; else 0.
-int pidHereOf(const ProcessEntry& entry);
+/// The process's id as the process of `self` sees it, if the two are in the same pid namespace; else 0.
+int pidHereOf(const ProcessEntry& entry, const ProcessEntry& self);
 
 /// "pid 811", with a note where that is its id in another pid namespace. `pidHere`: its id in this one, or 0.
 std::string pidText(const ProcessEntry& entry, int pidHere);
