@@ -5,4 +5,5 @@
 import torch._dynamo
 import torch.distributed.checkpoint
 import torch.distributed.fsdp
+import torch.distributed.pipelining
 import torch.distributed.tensor.parallel  # noqa: F401

@@ -2,13 +2,14 @@
 
 import pytest
 import torch
-import torch.distributed as dist
 from against_gloo import EXACT, OTHER_ORDER, assert_same_on_all_ranks, same_as_gloo
 from ranks import run_ranks
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecisionPolicy, fully_shard
 from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+import symccl
 
 SIZES = (2, 4)
 STEPS = 3
@@ -26,10 +27,10 @@ class Block(nn.Module):
         return x + self.down(torch.relu(self.up(x)))
 
 
-def make_model():
+def make_model(width=19):
     """Three units of two sizes; no dimension divides by the number of ranks, so that all shards are padded."""
     torch.manual_seed(5)
-    return nn.Sequential(nn.Linear(11, 19), Block(19), Block(19), nn.Linear(19, 5))
+    return nn.Sequential(nn.Linear(11, width), Block(width), Block(width), nn.Linear(width, 5))
 
 
 def shard(model, **options):
@@ -107,21 +108,32 @@ def test_fully_shard_equals_training_in_one_process():
     torch.testing.assert_close(sharded["parameters"], alone, **OTHER_ORDER)
 
 
-def memory_from_group(rank, mixed):
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    model = shard(make_model(), **({"mp_policy": policy} if mixed else {}))
-    for module in (model, model[1], model[2]):
-        module.set_allocate_memory_from_process_group_for_comm(True)
-    assert dist.group.WORLD._get_backend(torch.device("cpu")).supports_tensor_alloc(torch.device("cpu"))
-    return train(rank, model)
+def memory_from_group(rank, policy, from_group):
+    """A model so wide that its messages take none of the paths for small ones. Counts what was done in place."""
+    model = shard(make_model(width=151), **policy)
+    if from_group:
+        for module in (model, model[1], model[2]):
+            module.set_allocate_memory_from_process_group_for_comm(True)
+    result = train(rank, model)
+    operations = symccl.stats()["operations"]
+    counts = {kind: (operations[kind]["zero_copy"], operations[kind]["staged"]) for kind in FSDP_OPERATIONS}
+    return result, counts
+
+
+FSDP_OPERATIONS = ("all_gather", "reduce_scatter")
+MIXED = {"mp_policy": MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)}
 
 
 @pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("mixed", [False, True], ids=["fp32", "bf16"])
-def test_memory_from_process_group(size, mixed):
-    with_pool = run_ranks(size, memory_from_group, mixed)
-    without = run_ranks(size, bf16, torch.float32) if mixed else run_ranks(size, fp32, {})
-    torch.testing.assert_close(with_pool, without, **EXACT)
+@pytest.mark.parametrize("policy", [{}, MIXED], ids=["fp32", "bf16"])
+def test_memory_from_process_group(size, policy):
+    for (result, counts), (expected, expected_counts) in zip(
+        run_ranks(size, memory_from_group, policy, True), run_ranks(size, memory_from_group, policy, False), strict=True
+    ):
+        torch.testing.assert_close(result, expected, **EXACT)
+        for kind in FSDP_OPERATIONS:
+            in_place, staged = counts[kind]
+            assert in_place > 0 and expected_counts[kind] == (0, in_place + staged), (counts, expected_counts)
 
 
 def accumulate(rank):

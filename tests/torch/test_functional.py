@@ -5,6 +5,7 @@ import torch
 import torch._inductor.compile_fx  # noqa: F401  (loaded before the ranks are forked: they load it slowly)
 import torch.distributed as dist
 import torch.distributed._functional_collectives as fc
+import torch.distributed.nn.functional as dist_nn
 from against_gloo import EXACT, OTHER_ORDER, same_as_gloo
 from ranks import run_ranks
 
@@ -89,6 +90,26 @@ def gradients(rank, size):
 @pytest.mark.parametrize("size", SIZES)
 def test_gradients(size):
     same_as_gloo(size, gradients, size, tolerance=EXACT)
+
+
+def gradients_through_in_place_collectives(rank, size):
+    """torch.distributed.nn.functional: the collectives that autograd knows."""
+    x = numbered(rank, size, 3).requires_grad_()
+    weight = float(rank + 1)
+    group = dist.group.WORLD
+    loss = (dist_nn.all_reduce(x * 1, group=group) * weight).sum()
+    loss = loss + (torch.stack(dist_nn.all_gather(x * 2, group=group)) * weight).sum()
+    loss = loss + (dist_nn.reduce_scatter(torch.zeros(3), list((x * 3).unbind()), group=group) * weight).sum()
+    loss = loss + (dist_nn.all_to_all_single(torch.zeros(size, 3), x * 4, group=group) * weight).sum()
+    loss = loss + (dist_nn.broadcast(x * 5, src=1, group=group) * weight).sum()
+    loss.backward()
+    return loss.detach(), x.grad
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("size", SIZES)
+def test_gradients_through_in_place_collectives(size):
+    same_as_gloo(size, gradients_through_in_place_collectives, size, tolerance=EXACT)
 
 
 def compiled(rank, size):
