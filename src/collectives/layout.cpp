@@ -9,11 +9,16 @@ namespace {
 const std::byte* bytesAt(const void* data) { return static_cast<const std::byte*>(data); }
 std::byte* bytesAt(void* data) { return static_cast<std::byte*>(data); }
 
+// Away from the root a rooted kind may have no blocks at all.
+Block blockOf(std::span<const Block> blocks, int peer) {
+  const auto index = static_cast<std::size_t>(peer);
+  return index < blocks.size() ? blocks[index] : Block{};
+}
+
 }  // namespace
 
 // v kinds with one block on a side hold it in send or recv, with its bytes in count.
 std::size_t Layout::bytesTo(int peer) const {
-  const auto index = static_cast<std::size_t>(peer);
   switch (own_.kind) {
     case Kind::barrier:
       return 0;
@@ -34,10 +39,10 @@ std::size_t Layout::bytesTo(int peer) const {
     case Kind::gatherV:
       return peer == own_.root ? own_.count : 0;
     case Kind::scatterV:
-      return rank() == own_.root ? own_.sendBlocks[index].bytes : 0;
+      return rank() == own_.root ? blockOf(own_.sendBlocks, peer).bytes : 0;
     case Kind::reduceScatterV:
     case Kind::allToAllV:
-      return own_.sendBlocks[index].bytes;
+      return blockOf(own_.sendBlocks, peer).bytes;
   }
   return 0;
 }
@@ -51,14 +56,13 @@ const std::byte* Layout::outgoing(int peer) const {
     case Kind::reduceScatterV:
     case Kind::allToAllV:
     case Kind::scatterV:
-      return bytesAt(own_.sendBlocks[static_cast<std::size_t>(peer)].data);
+      return bytesAt(blockOf(own_.sendBlocks, peer).data);
     default:
       return bytesAt(own_.send);
   }
 }
 
 std::size_t Layout::bytesFrom(int peer) const {
-  const auto index = static_cast<std::size_t>(peer);
   switch (own_.kind) {
     case Kind::barrier:
       return 0;
@@ -79,10 +83,10 @@ std::size_t Layout::bytesFrom(int peer) const {
     case Kind::reduceScatterV:
       return own_.count;
     case Kind::gatherV:
-      return rank() == own_.root ? own_.recvBlocks[index].bytes : 0;
+      return rank() == own_.root ? blockOf(own_.recvBlocks, peer).bytes : 0;
     case Kind::allGatherV:
     case Kind::allToAllV:
-      return own_.recvBlocks[index].bytes;
+      return blockOf(own_.recvBlocks, peer).bytes;
   }
   return 0;
 }
@@ -96,7 +100,7 @@ std::byte* Layout::incoming(int peer) const {
     case Kind::allGatherV:
     case Kind::allToAllV:
     case Kind::gatherV:
-      return bytesAt(own_.recvBlocks[static_cast<std::size_t>(peer)].data);
+      return bytesAt(blockOf(own_.recvBlocks, peer).data);
     default:
       return bytesAt(own_.recv);
   }

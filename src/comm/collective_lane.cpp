@@ -205,6 +205,7 @@ Status CollectiveLane::attempt(Issue& issue, const Doing& doing, Round& round) {
   if (Status status = group_.arrive(doing, issue.deadline); !status) return status;
   Result<Plan> plan = agree(doing, round.layout);
   if (!plan) return plan.error();
+  if (Status status = group_.interrupted(doing); !status) return status;
   if (plan->algorithm->path == Path::staged) {
     if (Status status = backStaging(); !status) return status;
   }

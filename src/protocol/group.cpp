@@ -230,7 +230,7 @@ Status Group::arrive(const Doing& doing, Deadline deadline) {
     if (Status status = awaitEach(0, size(), doing, deadline, groupComplete, announcedLine); !status) return status;
   }
   lookAtBells(collective_);
-  return interrupted(doing);
+  return {};
 }
 
 Result<Announcement> Group::announced(int member, std::uint64_t n) const {
