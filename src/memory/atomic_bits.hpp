@@ -11,7 +11,8 @@
 namespace symccl {
 
 /// All bits start clear. Every access is sequentially consistent: 'set a bit, then look at a counter' against 'count,
-/// then look at the bit' never misses on both sides. A range is atomic word by word, not as a whole. Lock-free.
+/// then look at the bit' never misses on both sides. A range, which must lie within size(), is atomic word by word, not
+/// as a whole. Lock-free.
 class AtomicBits {
  public:
   explicit AtomicBits(std::size_t bits) : bits_(bits), words_(new std::atomic<std::uint64_t>[words()]()) {}

@@ -32,10 +32,10 @@ TEST(AtomicBits, AgreesWithAVectorOfBool) {
 }
 
 TEST(AtomicBits, WordBoundaries) {
-  AtomicBits bits(128);
+  AtomicBits bits(192);
   for (const std::size_t first : {0, 1, 62, 63, 64, 65}) {
     for (const std::size_t count : {0, 1, 2, 62, 63}) {
-      bits.clear(0, 128);
+      bits.clear(0, 192);
       bits.set(first, count);
       EXPECT_EQ(bits.count(), count);
       EXPECT_TRUE(bits.all(first, count));
@@ -43,8 +43,8 @@ TEST(AtomicBits, WordBoundaries) {
       EXPECT_FALSE(first > 0 && bits.all(first - 1, count + 1));
     }
   }
-  bits.set(0, 128);
-  EXPECT_TRUE(bits.all(0, 128));
+  bits.set(0, 192);
+  EXPECT_TRUE(bits.all(0, 192));
 }
 
 TEST(AtomicBits, OneClaimerWins) {

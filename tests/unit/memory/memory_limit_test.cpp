@@ -125,7 +125,10 @@ TEST(MemoryLimit, MoreThanTheCgroupHasIsAnError) {
       fillPattern(*block, 11 * kMebibyte, got);
       got += 11 * kMebibyte;
     }
+#if !defined(SYMCCL_THREAD_SANITIZER) && !defined(__SANITIZE_ADDRESS__)  // whose shadow counts too
     EXPECT_GE(got, kLimit / 2) << "most of the limit can be used";
+#endif
+    EXPECT_GT(got, 0u);
     EXPECT_LT(got, kLimit);
   }));
 }

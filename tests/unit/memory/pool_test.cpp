@@ -72,6 +72,8 @@ TEST(Pool, ReusesAndIsFoundByAddress) {
   EXPECT_EQ(allocate(*pool, 3000), block);
   pool->free(others);
   EXPECT_EQ(other->bytesInUse(), 0u) << "a block goes to its own pool";
+  EXPECT_GT(other->trim(), 0u);
+  EXPECT_EQ(Pool::find(others), nullptr) << "the segment has gone back";
   int foreign = 0;
   EXPECT_FALSE(Pool::freeAnywhere(&foreign));
   EXPECT_FALSE(Pool::freeAnywhere(nullptr));
