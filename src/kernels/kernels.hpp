@@ -11,7 +11,7 @@ namespace symccl {
 /// How results are stored. The same bits either way: a rank may choose for itself.
 enum class Stores : unsigned char {
   ordinary,   ///< through the caches
-  streaming,  ///< past the caches; complete (fenced) when the function returns
+  streaming,  ///< past the caches, but for short ranges; complete (fenced) when the function returns
 };
 
 /// Copies `bytes`; the ranges are equal or do not overlap. Any alignment.
@@ -23,9 +23,11 @@ void copyToAll(std::span<void* const> destinations, const void* source, std::siz
 /// destinations[*][i] = finish(sources[0][i] op sources[1][i] op ...), in this order, for i in 0..count-1.
 ///
 /// Every destination gets the same bits, and they depend on the sources' bits alone: not on count, alignment, stores,
-/// instruction set or how the range was cut into calls. A destination may be equal to a source, else they do not
-/// overlap (all loads of an element precede its stores). Any alignment, also below the element's size.
-/// average: finish divides by sources.size(). premulSum: source s is first multiplied by factors[s], rounded to `type`.
+/// instruction set, the thread's floating-point mode or how the range was cut into calls. Every NaN that comes out, of
+/// one source too, is the positive quiet NaN without payload. A destination may be equal to a source, else they do not
+/// overlap (all loads of an element precede its stores); then the stores are ordinary. Any alignment, also below the
+/// element's size. average: finish divides by sources.size(). premulSum: source s is first multiplied by factors[s],
+/// itself rounded to float32 (float64 for float64 and complex128), and the product rounded to `type`.
 struct Reduction {
   DataType type;
   ReduceOp op;

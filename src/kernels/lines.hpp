@@ -35,8 +35,7 @@ inline void fenceStreams() {
 #endif
 }
 
-/// Copies to every destination but `source` itself, without a fence. Streaming wants destinations that are lined up.
-void copyLines(const KernelTable& kernels, std::span<void* const> destinations, const void* source, std::size_t bytes,
-               bool streaming);
+/// Copies past the caches to every destination but `source` itself, without a fence. The destinations are lined up.
+void streamCopy(const KernelTable& kernels, std::span<void* const> destinations, const void* source, std::size_t bytes);
 
 }  // namespace symccl

@@ -1,6 +1,5 @@
 // How a reduction is cut: whole steps by the vector loop, parts of a step through padding; and which stores suit it.
 
-#include <array>
 #include <cstring>
 #include <vector>
 
@@ -15,12 +14,12 @@ struct alignas(kLine) Step {
   char bytes[kMaximalStep];
 };
 
-/// Part of a step of every source, padded with zeros to a whole one.
+/// Part of a step of every source, padded with zeros to a whole one. No allocation up to kFew sources.
 class PaddedSources {
  public:
   PaddedSources(const KernelTable& kernels, std::span<const void* const> sources, std::size_t offset,
                 std::size_t bytes) {
-    if (sources.size() > kInPlace) {
+    if (sources.size() > kFew) {
       manySteps_.resize(sources.size());
       manyAddresses_.resize(sources.size());
     }
@@ -38,10 +37,10 @@ class PaddedSources {
   std::span<const void* const> view() const { return view_; }
 
  private:
-  static constexpr std::size_t kInPlace = 32;
+  static constexpr std::size_t kFew = 32;
 
-  Step steps_[kInPlace];
-  const void* addresses_[kInPlace];
+  Step steps_[kFew];
+  const void* addresses_[kFew];
   std::vector<Step> manySteps_;
   std::vector<const void*> manyAddresses_;
   std::span<const void* const> view_;
@@ -92,7 +91,7 @@ class Reducer {
       reduceRange(at, bytes, {&address, 1}, 0);
       for (void* destination : reduction_.destinations) {
         void* const to = static_cast<char*>(destination) + at;
-        copyLines(kernels_, {&to, 1}, block, bytes, true);
+        streamCopy(kernels_, {&to, 1}, block, bytes);
       }
     }
   }

@@ -10,17 +10,17 @@ namespace symccl {
 /// Bytes of a cache line.
 inline constexpr std::size_t kLine = 64;
 
-/// Copies bytes [begin, end) of `source`, whole lines, to the same place in every destination but `source` itself.
-struct CopyJob {
+/// A copy of bytes [begin, end) of `source`, whole lines, past the caches to the same place in every destination but
+/// `source` itself. Every destination + begin is aligned to a line.
+struct StreamJob {
   void* const* destinations;
   std::size_t destinationCount;
   const void* source;
   std::size_t begin;
   std::size_t end;
-  bool streaming;  ///< past the caches; every destination + begin is aligned to a line
 };
 
-/// Reduces `bytes` bytes, whole steps, of every source from `sourceOffset` on; see Reduction.
+/// A reduction of `bytes` bytes, whole steps, of every source from `sourceOffset` on; see Reduction.
 struct ReduceJob {
   const void* const* sources;
   std::size_t sourceCount;
@@ -40,7 +40,7 @@ using ReduceFunction = void (*)(const ReduceJob& job);
 struct KernelTable {
   const char* name;
   std::size_t stepBytes;  ///< of a reduction: at most kMaximalStep
-  void (*copy)(const CopyJob& job);
+  void (*streamLines)(const StreamJob& job);
   void (*pad)(char* step, const char* from, std::size_t bytes);  ///< less than a step, and zeros up to a whole one
   ReduceFunction reduce[kDataTypes][kReduceOps];                 ///< null where not reducible
 };

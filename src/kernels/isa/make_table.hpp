@@ -1,8 +1,8 @@
 // The table of this instruction set.
 #pragma once
 
-#include "kernels/isa/copy_loop.hpp"
 #include "kernels/isa/reduce_loop.hpp"
+#include "kernels/isa/stream_loop.hpp"
 
 namespace symccl::SYMCCL_ISA_NAMESPACE {
 
@@ -71,7 +71,7 @@ class TableMaker {
     set<T, PremulSum>(type, ReduceOp::premulSum);
   }
 
-  KernelTable table_{SYMCCL_ISA_NAME, kStepBytes, copy, pad, {}};
+  KernelTable table_{SYMCCL_ISA_NAME, kStepBytes, streamLines, pad, {}};
 };
 
 }  // namespace symccl::SYMCCL_ISA_NAMESPACE

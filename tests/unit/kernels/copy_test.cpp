@@ -85,7 +85,7 @@ TEST(Copy, EveryOffsetOfEveryPointer) {
 }
 
 TEST(Copy, ToManyAndToItself) {
-  for (std::size_t bytes : {0, 1, 1023, 4097, 300007}) {
+  for (std::size_t bytes : {0, 1, 1023, 4097, 32768, 65537, 300007}) {
     for (const KernelTable* kernels : kernelTables()) {
       for (Stores stores : kBothStores) {
         auto source = randomBits(bytes, 9);
