@@ -52,7 +52,10 @@ const ProcessEntry& Links::self() const { return state_->self; }
 Result<Peer*> Links::reach(const ProcessEntry& entry, Deadline deadline, const std::function<Status()>& interrupted) {
   State& state = *state_;
   if (Status status = state.usable(); !status) return status.error();
-  if (entry.process == state.self.process) return &state.find(entry.process)->peer;
+  if (entry.process == state.self.process) {
+    const std::lock_guard lock(state.mutex);
+    return &state.find(entry.process)->peer;
+  }
   if (Status status = state.startSentinel(); !status) return status.error();
 
   const int pidHere = pidHereOf(entry, state.self);

@@ -71,9 +71,9 @@ class Links {
   int watch(Watcher watcher);
   void unwatch(int handle);
 
-  /// Sends `message` to `peer` / takes the oldest message with this `topic` from `peer`, also one that it sent before
-  /// it went; used to create communicators among linked processes and for checks outside collectives. post() never
-  /// blocks. Bounded: topics of at most 256 bytes, messages of at most 64 KiB, at most 1024 on their way and 1024
+  /// Sends `message` to `peer` / takes the oldest message with this `topic` from `peer`, also one that arrived
+  /// before it went; used to create communicators among linked processes and for checks outside collectives. post()
+  /// never blocks. Bounded: topics of at most 256 bytes, messages of at most 64 KiB, at most 1024 on their way and 1024
   /// waiting to be collected; Code::system if the peer takes no more.
   Status post(Peer& peer, const std::string& topic, const Bytes& message);
   Result<Bytes> collect(Peer& peer, const std::string& topic, Deadline deadline,
