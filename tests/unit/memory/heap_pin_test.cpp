@@ -11,7 +11,7 @@ namespace symccl {
 namespace {
 
 TEST(HeapPin, ReleaseWaitsForTheLastUnpin) {
-  Heap& heap = heapOf(20);
+  Heap& heap = heapOf(27);
   const std::size_t offset = *heap.reserve(4 * kMebibyte, Backing::reserved);
   fillPattern(heap.base() + offset, 4 * kMebibyte, 5);
   heap.pin(offset, 1);
@@ -29,7 +29,7 @@ TEST(HeapPin, ReleaseWaitsForTheLastUnpin) {
 }
 
 TEST(HeapPin, OtherSegmentsDoNotWait) {
-  Heap& heap = heapOf(21);
+  Heap& heap = heapOf(28);
   const std::size_t pinned = *heap.reserve(2 * kMebibyte, Backing::reserved);
   const std::size_t plain = *heap.reserve(2 * kMebibyte, Backing::reserved);
   heap.pin(pinned, 2 * kMebibyte);
@@ -43,7 +43,7 @@ TEST(HeapPin, OtherSegmentsDoNotWait) {
 }
 
 TEST(HeapPin, EmptyRangesPinNothing) {
-  Heap& heap = heapOf(22);
+  Heap& heap = heapOf(29);
   const std::size_t offset = *heap.reserve(2 * kMebibyte, Backing::reserved);
   heap.pin(offset, 0);
   heap.release(offset);
@@ -54,7 +54,7 @@ TEST(HeapPin, EmptyRangesPinNothing) {
 // Operations pin, then look whether the segment is registered; the owner unregisters, then releases. Whoever found it
 // registered must read what the owner wrote until it unpins.
 TEST(HeapPin, PinnedAndRegisteredMeansThere) {
-  Heap& heap = heapOf(23);
+  Heap& heap = heapOf(37);
   SegmentSet registered(heap.bytes());
   std::atomic<std::size_t> present{SIZE_MAX};  // offset of the segment of the day
   std::atomic<bool> stop{false};
@@ -95,7 +95,7 @@ TEST(HeapPin, PinnedAndRegisteredMeansThere) {
 }
 
 TEST(HeapPin, ManyThreadsReserveAndRelease) {
-  Heap& heap = heapOf(24);
+  Heap& heap = heapOf(38);
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (unsigned t = 0; t < 4; ++t) {

@@ -1,22 +1,16 @@
 // A heap larger than the memory: what is asked beyond it is an error, and nobody is killed.
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <cstdlib>
-#include <ctime>
-#include <filesystem>
 #include <fstream>
-#include <optional>
 #include <string>
 
 #include "base/cgroup.hpp"
 #include "base/host.hpp"
 #include "heap_fixture.hpp"
 #include "in_child.hpp"
-#include "memory/pages.hpp"
 #include "symccl/memory.hpp"
 
 namespace symccl {
@@ -50,23 +44,6 @@ TEST(MemoryLimit, MoreThanTheMachineHasIsAnError) {
   const auto pool = *Pool::create(0);
   EXPECT_EQ(pool->allocate(asked).error().code(), Code::memory);
   EXPECT_TRUE(pool->allocate(kMebibyte));
-}
-
-TEST(MemoryLimit, LargeReservationsEndUnderAnIntervalTimer) {
-  Heap& heap = heapOf(1);
-  struct sigaction action{}, before{};
-  action.sa_handler = [](int) {};
-  ASSERT_EQ(::sigaction(SIGALRM, &action, &before), 0);
-  timer_t timer{};
-  ASSERT_EQ(::timer_create(CLOCK_MONOTONIC, nullptr, &timer), 0);
-  const itimerspec every{{0, 2'000'000}, {0, 2'000'000}};
-  ASSERT_EQ(::timer_settime(timer, 0, &every, nullptr), 0);
-  const auto offset = heap.reserve(192 * kMebibyte, Backing::reserved);
-  ::timer_delete(timer);
-  ::sigaction(SIGALRM, &before, nullptr);
-  ASSERT_TRUE(offset) << offset.error().message();
-  EXPECT_EQ(pagesOf(heap), 192 * kMebibyte);
-  heap.release(*offset);
 }
 
 // A cgroup with a limit below the process's own, where this user may make one.

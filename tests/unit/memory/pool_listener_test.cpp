@@ -32,7 +32,7 @@ std::map<void*, std::size_t> segmentsOf(const Pool& pool) {
 }
 
 TEST(SegmentListener, FollowsThePool) {
-  const auto pool = *Pool::create(10), other = *Pool::create(10);
+  const auto pool = *Pool::create(39), other = *Pool::create(39);
   void* early = *pool->allocate(100);
   Recorder recorder;
   EXPECT_TRUE(attachListener(*pool, recorder));
@@ -59,7 +59,7 @@ TEST(SegmentListener, FollowsThePool) {
 }
 
 TEST(SegmentListener, SeveralAtOnce) {
-  const auto pool = *Pool::create(11);
+  const auto pool = *Pool::create(46);
   Recorder one, two;
   attachListener(*pool, one);
   void* block = *pool->allocate(100);
@@ -74,7 +74,7 @@ TEST(SegmentListener, SeveralAtOnce) {
 }
 
 TEST(SegmentListener, ADeadPoolIsRegisteredNowhere) {
-  auto pool = *Pool::create(12);
+  auto pool = *Pool::create(47);
   Recorder recorder;
   attachListener(*pool, recorder);
   void* block = *pool->allocate(100);
@@ -87,7 +87,7 @@ TEST(SegmentListener, ADeadPoolIsRegisteredNowhere) {
 }
 
 TEST(SegmentListener, HearsOfSegmentsThatAnotherPoolNeeds) {
-  const auto pool = *Pool::create(13), needy = *Pool::create(13);
+  const auto pool = *Pool::create(48), needy = *Pool::create(48);
   Recorder recorder;
   attachListener(*pool, recorder);
   pool->free(*pool->allocate(200 * kMebibyte));
