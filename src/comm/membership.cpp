@@ -1,6 +1,10 @@
 #include "comm/membership.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
+#include <bit>
+#include <limits>
 #include <map>
 #include <mutex>
 
@@ -29,6 +33,19 @@ std::uint64_t nextGeneration(const std::string& name, int rank) {
   static std::map<std::pair<std::string, int>, std::uint64_t> counts;
   std::lock_guard lock(mutex);
   return ++counts[{name, rank}];
+}
+
+std::string ownAffinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof(set), &set) != 0) return {};
+  return {reinterpret_cast<const char*>(&set), sizeof(set)};
+}
+
+int bitsIn(const std::string& mask) {
+  int bits = 0;
+  for (unsigned char byte : mask) bits += std::popcount(byte);
+  return bits;
 }
 
 std::string ranksText(const std::vector<int>& ranks) {
@@ -114,10 +131,16 @@ class Joining {
   bool fences() const {
     return !std::all_of(entries_.begin(), entries_.end(), [](const MemberEntry& entry) { return entry.membarrier; });
   }
+  // CPUs that the members share: together they may run on the union of their masks; quotas are mostly one cgroup's.
   int cpus() const {
-    int least = entries_.front().cpus;
-    for (const MemberEntry& entry : entries_) least = std::min(least, entry.cpus);
-    return std::max(least, 1);
+    std::string together;
+    int quota = std::numeric_limits<int>::max();
+    for (const MemberEntry& entry : entries_) {
+      together.resize(std::max(together.size(), entry.affinity.size()));
+      for (std::size_t byte = 0; byte < entry.affinity.size(); ++byte) together[byte] |= entry.affinity[byte];
+      if (entry.cpus < bitsIn(entry.affinity)) quota = std::min(quota, entry.cpus);
+    }
+    return std::max(std::min(quota, bitsIn(together)), 1);
   }
 
  private:
@@ -183,7 +206,7 @@ Bytes MemberEntry::write() const {
   WireWriter out;
   process.write(out);
   out.uuid(heap).u32(static_cast<std::uint32_t>(ordinal)).u64(heapBytes).u64(areaOffset).u64(layout).u64(settings);
-  out.u8(membarrier ? 1 : 0).u32(static_cast<std::uint32_t>(cpus));
+  out.u8(membarrier ? 1 : 0).string(affinity).u32(static_cast<std::uint32_t>(cpus));
   return out.take();
 }
 
@@ -198,6 +221,7 @@ Result<MemberEntry> MemberEntry::read(const Bytes& bytes, int rank) {
   entry.layout = in.u64();
   entry.settings = in.u64();
   entry.membarrier = in.u8() != 0;
+  entry.affinity = in.string();
   entry.cpus = static_cast<int>(in.u32());
   if (!in.complete() || entry.ordinal < 0 || entry.ordinal >= kDevices) {
     return Error(Code::corrupt,
@@ -218,6 +242,7 @@ Result<MemberEntry> ownEntry(const Heap& heap, std::size_t areaOffset) {
   entry.layout = kAreaLayout;
   entry.settings = settingsHash();
   entry.membarrier = membarrierRegistered();
+  entry.affinity = ownAffinity();
   entry.cpus = availableCpus();
   return entry;
 }

@@ -22,7 +22,8 @@ struct MemberEntry {
   std::uint64_t layout = 0;
   std::uint64_t settings = 0;  ///< hash of what all ranks must agree on
   bool membarrier = false;
-  int cpus = 1;
+  std::string affinity;  ///< CPUs that its process may run on, as the kernel's bit mask
+  int cpus = 1;          ///< how many of them the cgroup lets it use at once
 
   Bytes write() const;
   static Result<MemberEntry> read(const Bytes& bytes, int rank);
