@@ -17,23 +17,24 @@ Block blockOf(std::span<const Block> blocks, int peer) {
 
 }  // namespace
 
-// v kinds with one block on a side hold it in send or recv, with its bytes in count.
-std::size_t Layout::bytesTo(int peer) const {
+std::size_t Layout::uniformBytes(int from, int to) const {
   switch (own_.kind) {
     case Kind::barrier:
       return 0;
     case Kind::broadcast:
-      return rank() == own_.root && peer != own_.root ? countBytes() : 0;
+      return from == own_.root && to != own_.root ? countBytes() : 0;
     case Kind::gather:
-      return peer == own_.root ? countBytes() : 0;
+      return to == own_.root ? countBytes() : 0;
     case Kind::scatter:
-      return rank() == own_.root ? countBytes() : 0;
-    case Kind::allReduce:
-    case Kind::reduce:
-    case Kind::allGather:
-    case Kind::reduceScatter:
-    case Kind::allToAll:
+      return from == own_.root ? countBytes() : 0;
+    default:
       return countBytes();
+  }
+}
+
+// v kinds with one block on a side hold it in send or recv, with its bytes in count.
+std::size_t Layout::bytesTo(int peer) const {
+  switch (own_.kind) {
     case Kind::allGatherV:
       return own_.count;
     case Kind::gatherV:
@@ -43,8 +44,9 @@ std::size_t Layout::bytesTo(int peer) const {
     case Kind::reduceScatterV:
     case Kind::allToAllV:
       return blockOf(own_.sendBlocks, peer).bytes;
+    default:
+      return uniformBytes(rank(), peer);
   }
-  return 0;
 }
 
 const std::byte* Layout::outgoing(int peer) const {
@@ -64,31 +66,18 @@ const std::byte* Layout::outgoing(int peer) const {
 
 std::size_t Layout::bytesFrom(int peer) const {
   switch (own_.kind) {
-    case Kind::barrier:
-      return 0;
-    case Kind::broadcast:
-      return peer == own_.root && rank() != own_.root ? countBytes() : 0;
-    case Kind::gather:
-      return rank() == own_.root ? countBytes() : 0;
-    case Kind::scatter:
-      return peer == own_.root ? countBytes() : 0;
-    case Kind::allReduce:
-    case Kind::reduce:
-    case Kind::allGather:
-    case Kind::reduceScatter:
-    case Kind::allToAll:
-      return countBytes();
-    case Kind::scatterV:
-      return peer == own_.root ? own_.count : 0;
     case Kind::reduceScatterV:
       return own_.count;
+    case Kind::scatterV:
+      return peer == own_.root ? own_.count : 0;
     case Kind::gatherV:
       return rank() == own_.root ? blockOf(own_.recvBlocks, peer).bytes : 0;
     case Kind::allGatherV:
     case Kind::allToAllV:
       return blockOf(own_.recvBlocks, peer).bytes;
+    default:
+      return uniformBytes(peer, rank());
   }
-  return 0;
 }
 
 std::byte* Layout::incoming(int peer) const {

@@ -53,6 +53,7 @@ class Layout {
 
  private:
   std::byte* at(int peer, std::uint64_t location) const { return group_.place(peer).heapBase + location; }
+  std::size_t uniformBytes(int from, int to) const;
   Status verifyTable(int peer) const;
   Status verifyLocations(int peer) const;
   int rank() const { return group_.rank(); }
