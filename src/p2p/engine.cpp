@@ -79,7 +79,6 @@ void Engine::handle(int peer, const Record& record) {
 
 bool Engine::startFresh() {
   if (fresh_.empty()) return false;
-  // Callbacks of requests that end here may issue more, which come with the next take(), never into this list.
   for (OpenMessage& message : fresh_) {
     if (message.message.way == Message::Way::send) {
       sender_.start(std::move(message));

@@ -32,6 +32,7 @@ class Engine {
   /// Whether another member must do something before all of it has ended.
   bool needsOthers() const { return ledger_.needsOthers() || !outbox_.empty(); }
   const Ledger& ledger() const { return ledger_; }
+  std::vector<EndedMessage> takeEnded() { return ledger_.takeEnded(); }
   /// If a message's deadline has passed, the group fails. `earliest()` of the ledger is exact afterwards.
   void expire();
   /// Makes the end of a wait that an error ended sticky.

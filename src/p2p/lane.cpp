@@ -23,20 +23,6 @@ constexpr unsigned kStepsPerClock = 32;
 
 }  // namespace
 
-/// Counts a thread that is inside, for stop(). Made and ended under the lock.
-class Lane::Inside {
- public:
-  explicit Inside(Lane& lane) : lane_(lane) { ++lane_.inside_; }
-  ~Inside() {
-    if (--lane_.inside_ == 0 && lane_.stopped_) lane_.left_.notify_all();
-  }
-  Inside(const Inside&) = delete;
-  Inside& operator=(const Inside&) = delete;
-
- private:
-  Lane& lane_;
-};
-
 // --- driving ------------------------------------------------------------------------------------------------------
 
 void Lane::takeInbox() {
@@ -55,9 +41,8 @@ void Lane::settle(WaitEnd end) {
 template <class Leave>
 void Lane::work(const Leave& leave, Deadline deadline) {
   WaitContext& context = group_.pointToPoint();
-  for (unsigned steps = 1; !leave(); ++steps) {
+  for (unsigned steps = 1; !leave() && !engine_.ledger().anyEnded(); ++steps) {
     takeInbox();
-    const std::uint64_t ended = engine_.ledger().ended();
     context.deadline = earlier(engine_.ledger().earliest(), deadline);
     // Any member, because all rings are drained; the own one where only messages to itself are open: no death ends
     // those.
@@ -67,17 +52,8 @@ void Lane::work(const Leave& leave, Deadline deadline) {
     });
     const bool clock = end != WaitEnd::satisfied || steps % kStepsPerClock == 0;
     if (clock || group_.failed()) settle(end);
-    if (engine_.ledger().ended() != ended) tellWaiting();
     if (clock && deadline.passed()) return;
   }
-}
-
-// A thread that counts itself as waiting looks at its request once more; both use a read-modify-write, so one of the
-// two sees the other.
-void Lane::tellWaiting() {
-  if (waiting_.fetch_add(0, std::memory_order_acq_rel) == 0) return;
-  { std::lock_guard lock(mutex_); }  // who saw its request open is in the wait by now
-  turn_.notify_all();
 }
 
 void Lane::pass() {
@@ -89,18 +65,36 @@ void Lane::pass() {
   if (group_.failed()) settle(end);
 }
 
-void Lane::release(Lock& lock) {
+void Lane::handBack(Lock& lock) {
   while (!inbox_.empty() && !stopped_) {
     lock.unlock();
     pass();
     lock.lock();
   }
+  const std::vector<EndedMessage> ended = engine_.takeEnded();
   driving_ = false;
   unattended_ = engine_.busy();
   if (stopped_) {
-    left_.notify_all();
-    turn_.notify_all();
-  } else if (waiting_.load(std::memory_order_relaxed) > 0) {
+    free_.notify_all();
+  } else {
+    passOn();
+  }
+  if (ended.empty()) return;
+  lock.unlock();
+  for (const EndedMessage& message : ended) message.request->finish(message.status, message.source, message.bytes);
+  lock.lock();
+  // A thread that waits for one of them may have taken the engine meanwhile, and be asleep with it.
+  if (driving_ && !stopped_) wakeDriver();
+  if (waiting_.load(std::memory_order_relaxed) > 0) turn_.notify_all();
+}
+
+void Lane::wakeDriver() {
+  const std::array own{group_.rank()};
+  lookAtBells(group_.pointToPoint(), own);
+}
+
+void Lane::passOn() {
+  if (waiting_.load(std::memory_order_relaxed) > 0) {
     turn_.notify_all();
   } else if (unattended_) {
     callWorker();
@@ -115,72 +109,64 @@ void Lane::start(std::vector<OpenMessage> messages) {
     for (OpenMessage& message : messages) Ledger::refuse(group_, message, status.error());
     return;
   }
-  const Inside inside(*this);
   for (OpenMessage& message : messages) {
     message.number = ++issued_;
     inbox_.push_back(std::move(message));
   }
   inboxFilled_.store(true, std::memory_order_release);
   if (driving_) {
-    const std::array own{group_.rank()};
-    lookAtBells(group_.pointToPoint(), own);
+    wakeDriver();
     return;
   }
   driving_ = true;
-  release(lock);
+  handBack(lock);
 }
 
-void Lane::awaitTurn(Lock& lock, const detail::RequestState& request, Deadline deadline) {
-  waiting_.fetch_add(1, std::memory_order_acq_rel);
-  const std::array own{group_.rank()};
-  lookAtBells(group_.pointToPoint(), own);  // the worker may be asleep in the engine; it makes way
-  if (!request.done()) turn_.wait_for(lock, deadline.left());
-  waiting_.fetch_sub(1, std::memory_order_acq_rel);
+void Lane::awaitTurn(Lock& lock, Deadline deadline) {
+  waiting_.fetch_add(1, std::memory_order_release);
+  wakeDriver();  // the worker makes way
+  turn_.wait_for(lock, deadline.left());
+  waiting_.fetch_sub(1, std::memory_order_release);
 }
 
 void Lane::drive(const detail::RequestState& request, Deadline deadline) {
   Lock lock(mutex_);
-  if (stopped_) return;
-  const Inside inside(*this);
   while (!request.done() && !stopped_ && !deadline.passed()) {
     if (driving_) {
-      awaitTurn(lock, request, deadline);
+      awaitTurn(lock, deadline);
       continue;
     }
     driving_ = true;
     lock.unlock();
-    work([&] { return request.done() || stopping_.load(std::memory_order_relaxed); }, deadline);
+    work([&] { return request.done() || stopping_.load(std::memory_order_acquire); }, deadline);
     lock.lock();
-    release(lock);
+    handBack(lock);
   }
   // A turn that was given to this thread and not taken goes to the next.
-  if (!driving_ && unattended_ && !stopped_) {
-    if (waiting_.load(std::memory_order_relaxed) > 0) {
-      turn_.notify_all();
-    } else {
-      callWorker();
-    }
-  }
+  if (!driving_ && unattended_ && !stopped_) passOn();
 }
 
 void Lane::stop(const Error& error) {
   Lock lock(mutex_);
-  if (!stopped_) stopped_ = error;
+  const bool first = !stopped_;
+  if (first) stopped_ = error;
   stopping_.store(true, std::memory_order_release);
-  ring(group_.ownArea().front().pointToPoint);
+  if (first) ring(group_.ownArea().front().pointToPoint);
   turn_.notify_all();
   calls_.notify_all();
-  left_.wait(lock, [&] { return inside_ == 0 && !driving_; });
-  driving_ = true;
-  std::thread worker = std::move(worker_);
-  engine_.take(inbox_);
-  lock.unlock();
-  if (worker.joinable()) worker.join();
-  engine_.fail(*stopped_);
-  lock.lock();
-  driving_ = false;
+  free_.wait(lock, [&] { return !driving_; });
   unattended_ = false;
-  left_.notify_all();
+  engine_.take(inbox_);
+  engine_.fail(*stopped_);
+  std::thread worker = std::move(worker_);
+  handBack(lock);
+  lock.unlock();
+  if (!worker.joinable()) return;
+  if (worker.get_id() == std::this_thread::get_id()) {
+    worker.detach();  // a callback ends the lane; the worker's own reference keeps it until it returns
+  } else {
+    worker.join();
+  }
 }
 
 // --- the worker ---------------------------------------------------------------------------------------------------
@@ -198,7 +184,7 @@ void Lane::startWorker() {
   ::sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   try {
-    worker_ = std::thread([this] { attend(); });
+    worker_ = std::thread([self = shared_from_this()] { self->attend(); });
     ::pthread_setname_np(worker_.native_handle(), "symccl-p2p");
   } catch (const std::system_error& error) {
     const Error ignored = group_.fail(
@@ -220,20 +206,16 @@ void Lane::sleepUntilCalled(Lock& lock) {
 void Lane::attend() {
   Lock lock(mutex_);
   int looks = 0;
+  bool worked = false;
   while (!stopped_) {
-    calls_.wait_for(lock, kLookEvery);
-    const bool mine = unattended_ && !driving_ && !stopped_ && waiting_.load(std::memory_order_relaxed) == 0;
-    if (mine) {
+    if (!worked) calls_.wait_for(lock, kLookEvery);  // time for the issuing thread to wait itself
+    worked = unattended_ && !driving_ && !stopped_ && waiting_.load(std::memory_order_relaxed) == 0;
+    if (worked) {
       driving_ = true;
-      unattended_ = false;
       lock.unlock();
-      const auto makeWay = [&] {
-        return stopping_.load(std::memory_order_relaxed) || waiting_.load(std::memory_order_relaxed) > 0 ||
-               !engine_.busy();
-      };
-      work(makeWay, Deadline::never());
+      work([this] { return stopping_.load(std::memory_order_acquire) || makesWay(); }, Deadline::never());
       lock.lock();
-      release(lock);
+      handBack(lock);
       looks = 0;
     } else if (++looks == kLooksBeforeSleep) {
       sleepUntilCalled(lock);

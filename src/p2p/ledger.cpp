@@ -42,10 +42,9 @@ void Ledger::unpin(Group& group, const OpenMessage& message) {
 void Ledger::end(OpenMessage& message, Status status, std::size_t bytes) {
   --needed_[static_cast<std::size_t>(message.needs + 1)];
   --open_;
-  ++ended_;
   unpin(group_, message);
   const bool receive = message.message.way == Message::Way::recv;
-  message.request->finish(std::move(status), receive ? message.needs : -1, bytes);
+  ended_.push_back({std::move(message.request), std::move(status), receive ? message.needs : -1, bytes});
 }
 
 Ledger::Counter& Ledger::counterOf(Form form) {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/deadline.hpp"
@@ -23,6 +24,14 @@ struct OpenMessage {
   int needs = kAnySource;             ///< the member without which it cannot end
 };
 
+/// A message that has ended; its request has not been told.
+struct EndedMessage {
+  std::shared_ptr<detail::RequestState> request;
+  Status status;
+  int source;
+  std::size_t bytes;
+};
+
 /// Counts them, and ends each exactly once. One thread at a time; counters() may be called from any.
 class Ledger {
  public:
@@ -39,7 +48,10 @@ class Ledger {
   static void refuse(Group& group, OpenMessage& message, const Error& error);
 
   std::size_t open() const { return open_; }
-  std::uint64_t ended() const { return ended_; }
+  /// Those that have ended since takeEnded(). Telling a request may run a callback that uses or destroys the lane, so
+  /// whoever drives does that when the engine is handed back.
+  bool anyEnded() const { return !ended_.empty(); }
+  std::vector<EndedMessage> takeEnded() { return std::exchange(ended_, {}); }
   /// Open messages that need `member` (kAnySource: receives from any source that have found no message).
   int needed(int member) const { return needed_[static_cast<std::size_t>(member + 1)]; }
   /// Whether an open message needs somebody else.
@@ -63,7 +75,7 @@ class Ledger {
   Group& group_;
   std::vector<int> needed_;  // by member + 1
   std::size_t open_ = 0;
-  std::uint64_t ended_ = 0;
+  std::vector<EndedMessage> ended_;
   Deadline earliest_ = Deadline::never();
   Counter sends_{0}, recvs_{0}, sentBytes_{0}, receivedBytes_{0};
   Counter inlined_{0}, eager_{0}, located_{0}, onDemand_{0};

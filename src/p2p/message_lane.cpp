@@ -53,7 +53,8 @@ std::vector<std::shared_ptr<detail::RequestState>> SharedLane::start(std::span<c
     added.deadline = deadline;
     added.location = pin(message);
   }
-  if (!open.empty()) lane_->start(std::move(open));
+  // A callback may destroy this object.
+  if (const std::shared_ptr<Lane> lane = lane_; !open.empty()) lane->start(std::move(open));
   return requests;
 }
 

@@ -86,7 +86,6 @@ int Sender::takeEagerSlot(Line& to, int peer) {
 void Sender::end(Outgoing& outgoing) {
   outgoing.ended = true;
   ledger_.sent(outgoing.open, outgoing.form);
-  outgoing.open.request.reset();
 }
 
 void Sender::entered(int peer) {
