@@ -55,7 +55,7 @@ done=$venv/symccl-setup
 mkdir -p "$done"
 if ! cmp -s requirements.txt "$done/requirements.txt"; then
   say "installing the Python packages of requirements.txt"
-  python -m pip install --quiet --requirement requirements.txt
+  python -m pip install -qq --requirement requirements.txt
   cp requirements.txt "$done/"
 fi
 
@@ -78,7 +78,7 @@ if cmp -s pyproject.toml "$done/pyproject.toml" && [[ -f build/build.ninja ]]; t
   cmake --install build --component python --prefix "$(python -c 'import sysconfig; print(sysconfig.get_path("platlib"))')" >/dev/null
 else
   say "building (several minutes the first time)"
-  python -m pip install --quiet --no-build-isolation --no-deps --editable . \
+  python -m pip install -qq --no-build-isolation --no-deps --editable . \
     --config-settings=cmake.define.SYMCCL_WERROR="${werror:-OFF}" \
     --config-settings=cmake.define.SYMCCL_BUILD_TESTS=ON \
     --config-settings=cmake.define.SYMCCL_BUILD_TOOLS=ON \
