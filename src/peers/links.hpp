@@ -25,8 +25,9 @@ class Peer {
   /// Set when its link has closed: the process is dead (or exited). A relaxed load.
   const std::atomic<bool>& gone() const { return gone_; }
   /// "rank 3 (pid 811) is gone", " is stopped" or " is running"; where the pid is of another namespace it says so, and
-  /// where the state cannot be seen from here it says that the link is open.
-  std::string describe(int rank) const;
+  /// where the state cannot be seen from here it says that the link is open. `knownGone`: others have seen it go, which
+  /// this process's own link and /proc may show a little later.
+  std::string describe(int rank, bool knownGone = false) const;
 
  private:
   friend class Links;

@@ -48,8 +48,8 @@ std::string stateText(int pidHere, bool gone) {
   return pidHere == 0 ? "" : text(' ', processState(pidHere));
 }
 
-std::string Peer::describe(int rank) const {
-  const std::string state = stateText(pidHere_, gone_.load(std::memory_order_relaxed));
+std::string Peer::describe(int rank, bool knownGone) const {
+  const std::string state = stateText(pidHere_, knownGone || gone_.load(std::memory_order_relaxed));
   return text("rank ", rank, " (", pidText(entry_, pidHere_), ')', state.empty() ? " has its link open" : state);
 }
 

@@ -90,7 +90,10 @@ Error Group::adopt(int member, const Doing& doing) {
   const ErrorWords& words = area(member).front().collective.errors;
   const Failure failure = Failure::unpack(words.error.read());
   const std::uint64_t operation = words.operation.get();
-  const auto named = [&](int who) { return who >= 0 && who < size() ? describe(who) : text("rank ", who); };
+  const bool dead = failure.code == Code::dead;
+  const auto named = [&](int who) {
+    return who >= 0 && who < size() ? place(who).peer->describe(who, dead) : text("rank ", who);
+  };
   std::string what;
   switch (failure.code) {
     case Code::aborted:
