@@ -28,7 +28,16 @@ Stage& freshStage() {
   return *new (shared) Stage;
 }
 
+// A forked process inherits the failures of the test until then.
+int failures() {
+  const testing::TestResult& result = *testing::UnitTest::GetInstance()->current_test_info()->result();
+  int count = 0;
+  for (int part = 0; part < result.total_part_count(); ++part) count += result.GetTestPartResult(part).failed() ? 1 : 0;
+  return count;
+}
+
 [[noreturn]] void runAs(int rank, int processes, Stage& stage, const std::function<void(RankProcess&)>& body) {
+  const int inherited = failures();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   stage.pids[static_cast<std::size_t>(rank)].store(::getpid());
   RankProcess process(rank, processes, stage);
@@ -38,7 +47,7 @@ Stage& freshStage() {
   process.set("LOCAL_WORLD_SIZE", std::to_string(processes));
   while (stage.pids[static_cast<std::size_t>(processes - 1)].load() == 0) ::usleep(100);
   body(process);
-  std::exit(testing::Test::HasFailure() ? 1 : 0);  // not _exit: a plain exit must work whatever threads there are
+  std::exit(failures() > inherited ? 1 : 0);  // not _exit: a plain exit must work whatever threads there are
 }
 
 // False if the process did not end as it should.
