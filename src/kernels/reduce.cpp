@@ -10,6 +10,9 @@
 namespace symccl {
 namespace {
 
+// From here on a part of a step in front costs less than stores that cross lines.
+constexpr std::size_t kAlignedFrom = 16 * 1024;
+
 struct alignas(kLine) Step {
   char bytes[kMaximalStep];
 };
@@ -60,15 +63,15 @@ class Reducer {
     if (bytes_ < kSmall) return reduceRange(0, bytes_, reduction_.destinations, 0);
     const bool inPlace = destinationIsSource();
     const bool streaming = reduction_.stores == Stores::streaming && !inPlace;
-    prefetchSources_ = streaming || inPlace;
     const std::size_t toLine = bytesToLine(reduction_.destinations[0]);
     const bool alignable = toLine % elementBytes_ == 0;
+    prefetchSources_ = streaming || inPlace;
     if (streaming && !(alignable && linedUp(reduction_.destinations))) {
       streamBlocks();
     } else {
       streaming_ = streaming;
       ownDestinations_ = !streaming && !inPlace;
-      const std::size_t head = alignable ? toLine : 0;
+      const std::size_t head = alignable && (streaming || bytes_ >= kAlignedFrom) ? toLine : 0;
       reducePart(0, head, reduction_.destinations, 0);
       reduceRange(head, bytes_ - head, reduction_.destinations, head);
     }
@@ -99,36 +102,41 @@ class Reducer {
   void reduceRange(std::size_t sourceOffset, std::size_t bytes, std::span<void* const> destinations,
                    std::size_t destinationOffset) const {
     const std::size_t whole = bytes - bytes % kernels_.stepBytes;
-    reduceSteps(reduction_.sources, sourceOffset, whole, destinations, destinationOffset);
+    function_({.sources = reduction_.sources.data(),
+               .sourceCount = reduction_.sources.size(),
+               .sourceOffset = sourceOffset,
+               .destinations = destinations.data(),
+               .destinationCount = destinations.size(),
+               .destinationOffset = destinationOffset,
+               .bytes = whole,
+               .factors = reduction_.factors,
+               .streaming = streaming_,
+               .prefetchSources = prefetchSources_,
+               .ownDestinations = ownDestinations_});
     reducePart(sourceOffset + whole, bytes - whole, destinations, destinationOffset + whole);
   }
 
-  /// Less than a step. Every element meets the same instructions as in a whole one.
+  /// Less than a step: padded, so that every element meets the same instructions as in a whole one.
   void reducePart(std::size_t sourceOffset, std::size_t bytes, std::span<void* const> destinations,
                   std::size_t destinationOffset) const {
     if (bytes == 0) return;
     const PaddedSources sources(kernels_, reduction_.sources, sourceOffset, bytes);
     Step result;
     void* const address = &result;
-    reduceSteps(sources.view(), 0, kernels_.stepBytes, {&address, 1}, 0);
+    function_({.sources = sources.view().data(),
+               .sourceCount = sources.view().size(),
+               .sourceOffset = 0,
+               .destinations = &address,
+               .destinationCount = 1,
+               .destinationOffset = 0,
+               .bytes = kernels_.stepBytes,
+               .factors = reduction_.factors,
+               .streaming = false,
+               .prefetchSources = false,
+               .ownDestinations = false});
     for (void* destination : destinations) {
       std::memcpy(static_cast<char*>(destination) + destinationOffset, &result, bytes);
     }
-  }
-
-  void reduceSteps(std::span<const void* const> sources, std::size_t sourceOffset, std::size_t bytes,
-                   std::span<void* const> destinations, std::size_t destinationOffset) const {
-    function_({.sources = sources.data(),
-               .sourceCount = sources.size(),
-               .sourceOffset = sourceOffset,
-               .destinations = destinations.data(),
-               .destinationCount = destinations.size(),
-               .destinationOffset = destinationOffset,
-               .bytes = bytes,
-               .factors = reduction_.factors,
-               .streaming = streaming_,
-               .prefetchSources = prefetchSources_,
-               .ownDestinations = ownDestinations_});
   }
 
   const KernelTable& kernels_;

@@ -12,9 +12,11 @@ static_assert(kStepBytes <= kMaximalStep);
 
 /// Writes whole vectors, as the loop reads them: a load that spans several smaller stores waits for the cache.
 inline void pad(char* step, const char* from, std::size_t bytes) {
-  for (std::size_t at = 0; at < kStepBytes; at += kVectorBytes) {
-    store(step + at, loadPart(from + at, bytes > at ? bytes - at : 0));
-  }
+  const std::size_t whole = bytes - bytes % kVectorBytes;
+  std::size_t at = 0;
+  for (; at < whole; at += kVectorBytes) store(step + at, load<Bytes>(from + at));
+  store(step + at, loadPart(from + at, bytes - at));
+  for (at += kVectorBytes; at < kStepBytes; at += kVectorBytes) store(step + at, Bytes{});
 }
 
 /// A step of one source, or of the result, in wide vectors.
