@@ -30,8 +30,8 @@ struct SegmentReport {
 /// Blocks are multiples of 512 B and aligned to 512 B. Requests up to 1 MiB are cut from 2 MiB segments, up to 10 MiB
 /// from 20 MiB segments, larger ones get a segment of their own, rounded up to 2 MiB. A freed block is reused by the
 /// order of frees and allocations, never by address, so equal call sequences give equal offsets on every rank. Nothing
-/// here talks to a peer. Thread-safe. In a forked child the parent's blocks stay usable; allocate() on the parent's pool
-/// is Code::forked, frees and trim() do nothing, and it reports no segments.
+/// here talks to a peer. Thread-safe. In a forked child the parent's blocks stay usable; allocate() on the parent's
+/// pool is Code::forked, frees and trim() do nothing, and it reports no segments.
 class SYMCCL_EXPORT Pool : public std::enable_shared_from_this<Pool> {
  public:
   /// A pool on the heap of device `ordinal` (-1: this process's default device). The heap is made on first use.
