@@ -211,4 +211,8 @@ class SYMCCL_EXPORT Communicator {
   virtual std::vector<int> pids() const = 0;
 };
 
+/// Has `hook` run about every 50 ms by each thread that sleeps inside a call, on that thread, so that an interpreter
+/// around it can handle signals. It must return soon; it may call abort(). Null (the default): none. Process-wide.
+SYMCCL_EXPORT void setWaitHook(void (*hook)());
+
 }  // namespace symccl

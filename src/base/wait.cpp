@@ -33,6 +33,8 @@ constexpr unsigned kYieldsBetweenChecks = 16;
 
 }  // namespace
 
+std::atomic<void (*)()> waitHook{nullptr};
+
 WaitBudget waitBudget(int members, int cpus) {
   constexpr nanoseconds yield{200'000};
   if (members <= cpus) return {64, nanoseconds(3000), yield};
@@ -134,6 +136,8 @@ void SlowWait::sleep() {
   const Bell& bell = *context_.members[context_.self].bell;
   futexWait(bell.rings.address(), rings_, std::min<nanoseconds>(context_.deadline.left(), kSleepSlice));
   finish();
+  void (*const hook)() = waitHook.load(std::memory_order_relaxed);
+  if (hook != nullptr && context_.endOnErrors) hook();
 }
 
 void SlowWait::finish() {

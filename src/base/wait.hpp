@@ -71,6 +71,9 @@ void lookAtBells(const WaitContext& context, std::span<const int> members);
 /// Wakes one member's sleeper whatever it waits for.
 void ring(Bell& bell);
 
+/// What a thread that sleeps in a wait runs about every 50 ms, while the wait may end on errors; null: nothing.
+extern std::atomic<void (*)()> waitHook;
+
 namespace detail {
 /// The slow stages, kept out of line: entered when the first polls failed.
 class SlowWait {

@@ -9,6 +9,7 @@
 #include "base/environment.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
+#include "base/wait.hpp"
 #include "comm/arguments.hpp"
 #include "comm/core.hpp"
 #include "comm/membership.hpp"
@@ -246,6 +247,8 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
 }
 
 }  // namespace
+
+void setWaitHook(void (*hook)()) { waitHook.store(hook, std::memory_order_relaxed); }
 
 Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int rank, int size,
                                                            const CommunicatorOptions& options) {
