@@ -5,7 +5,6 @@
 #include "base/environment.hpp"
 
 namespace symccl {
-
 namespace {
 
 struct Tables {
