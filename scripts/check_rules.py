@@ -21,7 +21,7 @@ REFUSED = [
     (r"(?<!\w)v?[fd]?printf\s*\(|(?<!\w)f?puts\s*\(|\bperror\s*\(", None, "the library prints nothing: use base/log"),
     (r"\bstd::(cout|cerr|clog)\b", None, "the library prints nothing: use base/log"),
     (
-        r"\bstd::(abort|exit|_Exit|quick_exit|terminate)\b|(?<![\w.>:])_?exit\s*\(|(^|[;{}!=(]|\breturn)\s*abort\s*\(",
+        r"\bstd::(abort|exit|_Exit|quick_exit|terminate)\b|(?<![\w.>:])_?exit\s*\((?!\))|(^|[;{}!=(]|\breturn)\s*abort\s*\(",
         None,
         "the library ends no process: return a Status",
     ),
