@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
 
 #include "errors.hpp"
+#include "interrupt.hpp"
 #include "store_adapter.hpp"
 
 namespace symccl::pytorch {
@@ -160,6 +161,40 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupSymCCL::split(const c10::intrusive
                                                  static_cast<int>(ranks.size()), std::move(made));
 }
 
+c10::intrusive_ptr<c10d::Backend> ProcessGroupSymCCL::merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                                            const c10::intrusive_ptr<c10d::Backend::Options>& options,
+                                                            const int& rank, const int& size) {
+  auto made = c10::make_intrusive<GroupOptions>(options ? options->timeout : options_->timeout, options_->device);
+  made->group_name = options && !options->group_name.empty() ? options->group_name : options_->group_name + ":merge";
+  return c10::make_intrusive<ProcessGroupSymCCL>(store, rank, size, std::move(made));
+}
+
+std::unordered_map<std::string, std::uint64_t> ProcessGroupSymCCL::getMemoryStats() {
+  const CommunicatorReport report = communicator()->report();
+  const HeapReport heap = valueOf(heapReport(options_->device));
+  return {{"heap_bytes", heap.bytes},
+          {"heap_used", heap.used},
+          {"heap_peak", heap.peak},
+          {"registered_segments", report.registeredSegments},
+          {"registered_bytes", report.registeredBytes}};
+}
+
+void ProcessGroupSymCCL::registerOnCompletionHook(CompletionHook::Function&& hook) {
+  TORCH_CHECK(hook_ == nullptr, "symccl: the group has a completion hook already");
+  onCompletionHook_ = hook;  // what hasHooks() looks at
+  hook_ = std::make_shared<CompletionHook>(std::move(hook));
+}
+
+void ProcessGroupSymCCL::waitForPendingWorks() {
+  if (hook_) hook_->wait();
+}
+
+c10::intrusive_ptr<OperationWork> ProcessGroupSymCCL::makeWork(const Call& call, std::uint64_t sequence) const {
+  auto work = c10::make_intrusive<OperationWork>(rank_, call, sequence);
+  if (hook_) work->reportTo(hook_);
+  return work;
+}
+
 CallOptions ProcessGroupSymCCL::callOptions(std::chrono::milliseconds timeout) {
   return timeout.count() < 0 ? CallOptions{} : CallOptions{timeout};
 }
@@ -169,7 +204,11 @@ std::chrono::milliseconds ProcessGroupSymCCL::timeoutOf(std::chrono::millisecond
 }
 
 void ProcessGroupSymCCL::runOrThrow(const Operation& operation, std::chrono::milliseconds timeout) {
-  check(communicator()->run(operation, callOptions(timeout)), timeoutOf(timeout));
+  const auto communicator = this->communicator();
+  const SignalScope scope(communicator);
+  const Status status = communicator->run(operation, callOptions(timeout));
+  scope.rethrow();
+  check(status, timeoutOf(timeout));
 }
 
 ProcessGroupSymCCL::Works ProcessGroupSymCCL::issue(Call& call) {
@@ -189,10 +228,12 @@ ProcessGroupSymCCL::Works ProcessGroupSymCCL::issue(Call& call) {
 
 ProcessGroupSymCCL::Works ProcessGroupSymCCL::run(Call& call, std::uint64_t sequence) {
   const auto communicator = this->communicator();
-  auto work = c10::make_intrusive<OperationWork>(rank_, call, sequence);
+  auto work = makeWork(call, sequence);
+  const SignalScope scope(communicator);
   for (const Step& step : call.steps) {
     const Status status = communicator->run(step.operation, callOptions(call.timeout));
     if (status) continue;
+    scope.rethrow();
     if (status.error().code() != Code::invalid) ++sequence_;
     throwError(status.error(), timeoutOf(call.timeout));
   }
@@ -205,7 +246,7 @@ ProcessGroupSymCCL::Works ProcessGroupSymCCL::run(Call& call, std::uint64_t sequ
 
 ProcessGroupSymCCL::Works ProcessGroupSymCCL::start(Call& call, std::uint64_t sequence) {
   const auto communicator = this->communicator();
-  auto work = c10::make_intrusive<OperationWork>(rank_, call, sequence);
+  auto work = makeWork(call, sequence);
   std::vector<Request> requests;
   for (const Step& step : call.steps) {
     requests.push_back(communicator->start(step.operation, callOptions(call.timeout)));
@@ -213,7 +254,7 @@ ProcessGroupSymCCL::Works ProcessGroupSymCCL::start(Call& call, std::uint64_t se
   }
   ++sequence_;
   work->setOutputs(std::move(call.outputs));
-  work->start(std::move(requests), std::move(call.buffers), timeoutOf(call.timeout));
+  work->start(communicator, std::move(requests), std::move(call.buffers), timeoutOf(call.timeout));
   return work;
 }
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <unordered_map>
 #include <vector>
 
 #include "call.hpp"
@@ -107,6 +108,13 @@ class ProcessGroupSymCCL final : public c10d::Backend {
   c10d::ErrorType getError() override;
   void abort() override;
   void shutdown() override;
+  c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store>& store,
+                                          const c10::intrusive_ptr<c10d::Backend::Options>& options, const int& rank,
+                                          const int& size) override;
+  std::unordered_map<std::string, std::uint64_t> getMemoryStats() override;
+  void registerOnCompletionHook(CompletionHook::Function&& hook) override;
+  void waitForPendingWorks() override;
+  void enableCollectivesTiming() override {}
   /// The live options, which setTimeout changes.
   const c10::intrusive_ptr<GroupOptions>& options() const { return options_; }
   /// The communicator, or an error if shutdown() was called.
@@ -128,6 +136,7 @@ class ProcessGroupSymCCL final : public c10d::Backend {
     c10::intrusive_ptr<OperationWork> work;
   };
 
+  c10::intrusive_ptr<OperationWork> makeWork(const Call& call, std::uint64_t sequence) const;
   Call begin(const char* title, c10d::OpType type, std::chrono::milliseconds timeout, bool async) const {
     return Call(title, type, timeout, async, async || batching());
   }
@@ -159,6 +168,7 @@ class ProcessGroupSymCCL final : public c10d::Backend {
   std::atomic<std::uint64_t> sequence_{0};      // collectives issued
   std::atomic<std::thread::id> batchOwner_{};   // the thread between startCoalescing() and endCoalescing()
   std::unique_ptr<Batch> batch_;                // the owner's
+  std::shared_ptr<CompletionHook> hook_;        // set before the first operation, if at all
   std::shared_ptr<MemPool> tensorPool_;         // guarded by mutex_; allocateTensor's
 };
 

@@ -93,7 +93,7 @@ py::dict countersDict(const OperationCounters& counters) {
   py::dict result;
   result["calls"] = counters.calls;
   result["bytes"] = counters.bytes;
-  result["inline"] = counters.inlined;
+  result["inlined"] = counters.inlined;
   result["eager"] = counters.eager;
   result["zero_copy"] = counters.zeroCopy;
   result["staged"] = counters.staged;

@@ -8,6 +8,21 @@ namespace symccl::pytorch {
 
 using Works = ProcessGroupSymCCL::Works;
 
+namespace {
+
+/// One after another from `place` on.
+std::vector<Block> blocksOf(std::byte* place, const std::vector<std::size_t>& sizes) {
+  std::vector<Block> blocks;
+  blocks.reserve(sizes.size());
+  for (const std::size_t bytes : sizes) {
+    blocks.push_back({place, bytes});
+    place += bytes;
+  }
+  return blocks;
+}
+
+}  // namespace
+
 Works ProcessGroupSymCCL::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   Call call = begin("symccl:broadcast", c10d::OpType::BROADCAST, options.timeout, options.asyncOp);
   const at::Tensor& tensor = onlyOne(tensors, call.name());
@@ -137,6 +152,7 @@ void ProcessGroupSymCCL::addReduceScatter(Call& call, const at::Tensor& output, 
       .withFactor(reduction.factor);
 }
 
+// Always the kind with a block for each rank: a rank may leave out splits that others give.
 Works ProcessGroupSymCCL::alltoall_base(at::Tensor& output, at::Tensor& input, std::vector<std::int64_t>& outputSplits,
                                         std::vector<std::int64_t>& inputSplits, const c10d::AllToAllOptions& options) {
   Call call = begin("symccl:all_to_all", c10d::OpType::ALLTOALL_BASE, options.timeout, options.asyncOp);
@@ -145,28 +161,15 @@ Works ProcessGroupSymCCL::alltoall_base(at::Tensor& output, at::Tensor& input, s
   checkSameType(output, input, call.name());
   const auto sendBytes = partsOf(input, inputSplits, size_, call.name(), "input");
   const auto recvBytes = partsOf(output, outputSplits, size_, call.name(), "output");
-  const bool even = inputSplits.empty() && outputSplits.empty();
-  if (even) checkSameCount(output, input.numel(), call.name(), "output");
+  if (inputSplits.empty() && outputSplits.empty()) checkSameCount(output, input.numel(), call.name(), "output");
   auto* recv = static_cast<std::byte*>(call.buffers.write(output));
   const auto* send = static_cast<const std::byte*>(call.buffers.read(input));
-  const Range from{send, input.nbytes()};
-  if (!(even && send == recv) && from.overlaps({recv, output.nbytes()})) {
+  if (Range{send, input.nbytes()}.overlaps({recv, output.nbytes()})) {
     send = static_cast<const std::byte*>(call.buffers.copyOf(input));
   }
   const DataType type = dataTypeOf(input.scalar_type());
-  if (even) {
-    call.add(Operation::allToAll(send, recv, countOf(input) / size_, type));
-  } else {
-    std::vector<Block> sendBlocks(size_), recvBlocks(size_);
-    for (int rank = 0; rank < size_; ++rank) {
-      sendBlocks[rank] = {const_cast<std::byte*>(send), sendBytes[rank]};
-      recvBlocks[rank] = {recv, recvBytes[rank]};
-      send += sendBytes[rank];
-      recv += recvBytes[rank];
-    }
-    call.add(std::move(sendBlocks), std::move(recvBlocks),
-             [&](auto& sends, auto& recvs) { return Operation::allToAllV(sends, recvs, type); });
-  }
+  call.add(blocksOf(const_cast<std::byte*>(send), sendBytes), blocksOf(recv, recvBytes),
+           [&](auto& sends, auto& recvs) { return Operation::allToAllV(sends, recvs, type); });
   if (at::hasCallbacks()) call.inputs = {input};
   call.outputs = {output};
   return issue(call);

@@ -3,12 +3,10 @@
 #include <pybind11/pybind11.h>
 
 #include <algorithm>
+#include <mutex>
 
 namespace symccl::pytorch {
 namespace {
-
-/// How long a signal may wait for its handler.
-constexpr std::chrono::milliseconds kSlice(200);
 
 bool isMainThread() {
   if (!Py_IsInitialized()) return false;
@@ -17,7 +15,36 @@ bool isMainThread() {
   return threading.attr("current_thread")().is(threading.attr("main_thread")());
 }
 
+thread_local SignalScope* t_scope = nullptr;
+
 }  // namespace
+
+/// Runs on threads that sleep inside a call; see setWaitHook().
+struct SignalHook {
+  static void run() {
+    SignalScope* scope = t_scope;
+    if (scope == nullptr || scope->raised_) return;
+    pybind11::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() == 0) return;
+    scope->raised_ = true;  // the exception stays with the thread until rethrow()
+    if (const auto communicator = scope->communicator_.lock()) communicator->abort("a signal interrupted a call");
+  }
+};
+
+SignalScope::SignalScope(std::weak_ptr<Communicator> communicator)
+    : communicator_(std::move(communicator)), outer_(t_scope) {
+  static std::once_flag once;
+  std::call_once(once, [] { setWaitHook(&SignalHook::run); });
+  if (onMainThread()) t_scope = this;
+}
+
+SignalScope::~SignalScope() { t_scope = outer_; }
+
+void SignalScope::rethrow() const {
+  if (!raised_) return;
+  pybind11::gil_scoped_acquire gil;
+  throw pybind11::error_already_set();
+}
 
 bool onMainThread() {
   thread_local const bool answer = isMainThread();
@@ -29,19 +56,21 @@ void runSignalHandlers() {
   if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
 }
 
-Status waitInterruptibly(const Request& request, std::optional<std::chrono::milliseconds> limit) {
-  if (!onMainThread()) return request.wait(limit);
+Status waitInterruptibly(const std::weak_ptr<Communicator>& communicator, const Request& request,
+                         std::optional<std::chrono::milliseconds> limit) {
   using Clock = std::chrono::steady_clock;
   const auto start = Clock::now();
+  const SignalScope scope(communicator);
   while (true) {
-    std::chrono::milliseconds slice = kSlice;
+    std::chrono::milliseconds slice = kSignalSlice;
     if (limit) {
       const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-      slice = std::clamp(*limit - passed, std::chrono::milliseconds(0), kSlice);
+      slice = std::clamp(*limit - passed, std::chrono::milliseconds(0), kSignalSlice);
     }
-    const Status status = request.wait(slice);
+    Status status = request.wait(slice);
+    scope.rethrow();
     if (request.done() || slice.count() == 0) return status;
-    runSignalHandlers();
+    if (onMainThread()) runSignalHandlers();  // another thread does the work, this one slept in the request
   }
 }
 

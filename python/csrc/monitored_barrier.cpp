@@ -33,9 +33,9 @@ std::string joined(const std::vector<int>& ranks) {
 struct Exchange {
   explicit Exchange(int size) : bytes(std::make_shared<std::vector<std::byte>>(size)) {}
 
-  Request start(Communicator& communicator, Message::Way way, int peer) {
+  Request start(const std::shared_ptr<Communicator>& communicator, Message::Way way, int peer) {
     const Message message{way, bytes->data() + peer, 1, peer, kMonitoredBarrierTag, true};
-    Request request = communicator.start({&message, 1}, kNeverExpires).front();
+    Request request = communicator->start({&message, 1}, kNeverExpires).front();
     request.onDone([keep = bytes](const Status&) {});
     return request;
   }
@@ -44,14 +44,15 @@ struct Exchange {
 };
 
 // Every call after a barrier that failed fails too: its messages may still come.
-[[noreturn]] void fail(Communicator& communicator, const std::string& text, const std::string& cause) {
-  communicator.abort(text);
+[[noreturn]] void fail(const std::shared_ptr<Communicator>& communicator, const std::string& text,
+                       const std::string& cause) {
+  communicator->abort(text);
   TORCH_CHECK_WITH(DistBackendError, false, text, cause.empty() ? "" : "\n Original exception: \n" + cause);
 }
 
-void hearFromAll(Communicator& communicator, milliseconds timeout, bool waitAllRanks) {
+void hearFromAll(const std::shared_ptr<Communicator>& communicator, milliseconds timeout, bool waitAllRanks) {
   const auto start = Clock::now();
-  const int size = communicator.size();
+  const int size = communicator->size();
   Exchange exchange(size);
   std::vector<Request> arrivals(size);
   for (int rank = 1; rank < size; ++rank) arrivals[rank] = exchange.start(communicator, Message::Way::recv, rank);
@@ -61,7 +62,7 @@ void hearFromAll(Communicator& communicator, milliseconds timeout, bool waitAllR
     if (!waitAllRanks && left.count() <= 0) {
       fail(communicator, "Rank 0 timed out in monitoredBarrier after " + std::to_string(timeout.count()) + " ms.", "");
     }
-    const Status status = waitInterruptibly(arrivals[rank], std::max(left, milliseconds(0)));
+    const Status status = waitInterruptibly(communicator, arrivals[rank], std::max(left, milliseconds(0)));
     if (status) continue;
     missing.push_back(rank);
     if (waitAllRanks) continue;
@@ -78,23 +79,24 @@ void hearFromAll(Communicator& communicator, milliseconds timeout, bool waitAllR
   }
 }
 
-void answerAll(Communicator& communicator) {
-  Exchange exchange(communicator.size());
-  for (int rank = 1; rank < communicator.size(); ++rank) {
+void answerAll(const std::shared_ptr<Communicator>& communicator) {
+  Exchange exchange(communicator->size());
+  for (int rank = 1; rank < communicator->size(); ++rank) {
     const Request answer = exchange.start(communicator, Message::Way::send, rank);
     if (answer.done()) check(answer.wait());
   }
 }
 
-void reportToRankZero(Communicator& communicator, milliseconds timeout) {
+void reportToRankZero(const std::shared_ptr<Communicator>& communicator, milliseconds timeout) {
   const auto start = Clock::now();
   Exchange report(1), answer(1);
   const std::array<Request, 2> requests{report.start(communicator, Message::Way::send, 0),
                                         answer.start(communicator, Message::Way::recv, 0)};
   for (const Request& request : requests) {
-    const Status status = waitInterruptibly(request, std::max(remaining(start, timeout), milliseconds(0)));
+    const Status status =
+        waitInterruptibly(communicator, request, std::max(remaining(start, timeout), milliseconds(0)));
     if (status) continue;
-    const std::string rank = std::to_string(communicator.rank());
+    const std::string rank = std::to_string(communicator->rank());
     fail(communicator,
          "[Rank " + rank + "]: Rank " + rank +
              " successfully reached monitoredBarrier, but received errors while waiting for send/recv from rank 0. "
@@ -108,9 +110,9 @@ void reportToRankZero(Communicator& communicator, milliseconds timeout) {
 void ProcessGroupSymCCL::monitoredBarrier(const c10d::BarrierOptions& options, bool waitAllRanks) {
   const auto communicator = this->communicator();
   const milliseconds timeout = timeoutOf(options.timeout);
-  if (rank_ != 0) return reportToRankZero(*communicator, timeout);
-  hearFromAll(*communicator, timeout, waitAllRanks);
-  answerAll(*communicator);
+  if (rank_ != 0) return reportToRankZero(communicator, timeout);
+  hearFromAll(communicator, timeout, waitAllRanks);
+  answerAll(communicator);
 }
 
 }  // namespace symccl::pytorch

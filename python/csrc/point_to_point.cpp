@@ -63,11 +63,11 @@ Works ProcessGroupSymCCL::issueMessage(Call& call, const Message& message) {
   const std::uint64_t sequence = sequence_;
   const auto go = [&]() -> Works {
     const auto communicator = this->communicator();
-    auto work = c10::make_intrusive<OperationWork>(rank_, call, sequence);
+    auto work = makeWork(call, sequence);
     std::vector<Request> requests = communicator->start({&message, 1});
     throwIfRefused(requests.front());
     work->setOutputs(std::move(call.outputs));
-    work->start(std::move(requests), std::move(call.buffers), timeoutOf(call.timeout));
+    work->start(communicator, std::move(requests), std::move(call.buffers), timeoutOf(call.timeout));
     return work;
   };
   if (!at::hasCallbacks()) return go();
@@ -86,7 +86,7 @@ void ProcessGroupSymCCL::startCoalescing() {
   TORCH_CHECK_WITH(DistBackendError, owner == nobody || owner == std::this_thread::get_id(),
                    "symccl: another thread has opened a batch on process group '", options_->group_name, "'");
   batch_ = std::make_unique<Batch>();
-  batch_->work = c10::make_intrusive<OperationWork>(rank_, batch_->call, sequence_);
+  batch_->work = makeWork(batch_->call, sequence_);
   batchOwner_ = std::this_thread::get_id();
 }
 
@@ -120,7 +120,7 @@ Works ProcessGroupSymCCL::endCoalescing() {
     ++sequence_;
   }
   batch->work->setOutputs(std::move(call.outputs));
-  batch->work->start(std::move(requests), std::move(call.buffers), timeoutOf(c10d::kUnsetTimeout));
+  batch->work->start(communicator, std::move(requests), std::move(call.buffers), timeoutOf(c10d::kUnsetTimeout));
   return batch->work;
 }
 

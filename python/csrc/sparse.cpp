@@ -39,7 +39,7 @@ ProcessGroupSymCCL::Works ProcessGroupSymCCL::allreduce_sparse(Tensors& tensors,
                     ": sparse tensors can only be reduced by ReduceOp.SUM");
   reductionOf(options.reduceOp, tensor.scalar_type(), kCall);
   TORCH_CHECK_VALUE(!batching(), "symccl: ", kCall, ": a sparse tensor cannot be part of a batch");
-  auto work = c10::make_intrusive<OperationWork>(rank_, call, sequence_ + 1);
+  auto work = makeWork(call, sequence_ + 1);
 
   at::AutoDispatchBelowADInplaceOrView below;
   const at::Tensor input = tensor.coalesce();

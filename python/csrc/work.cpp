@@ -5,6 +5,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "callback_threads.hpp"
 #include "errors.hpp"
@@ -28,7 +29,19 @@ OperationWork::OperationWork(int rank, const Call& call, std::uint64_t sequence)
       name_(call.name()),
       sequence_(sequence) {}
 
-void OperationWork::start(std::vector<Request> requests, Buffers buffers, std::chrono::milliseconds timeout) {
+void OperationWork::reportTo(std::shared_ptr<CompletionHook> hook) {
+  hook_ = std::move(hook);
+  hook_->started();
+  start_ = CompletionHook::Clock::now();
+}
+
+void OperationWork::reportEnd() {
+  if (hook_) std::exchange(hook_, nullptr)->ended(opType_, sequence_, start_);
+}
+
+void OperationWork::start(const std::shared_ptr<Communicator>& communicator, std::vector<Request> requests,
+                          Buffers buffers, std::chrono::milliseconds timeout) {
+  communicator_ = communicator;
   timeout_ = timeout;
   buffers_ = std::move(buffers);
   open_ = requests.size();
@@ -46,7 +59,13 @@ void OperationWork::start(std::vector<Request> requests, Buffers buffers, std::c
 }
 
 bool OperationWork::wait(std::chrono::milliseconds timeout) {
-  if (!isCompleted()) waitForRequests(timeout);
+  if (!isCompleted()) {
+    {
+      std::lock_guard lock(mutex_);
+      TORCH_CHECK(started_, "symccl: wait() on a ", name_, " of a batch that has not been started yet");
+    }
+    timeout > kNoTimeout ? waitAtMost(timeout) : waitForRequests();
+  }
   std::exception_ptr failure;
   {
     std::unique_lock lock(mutex_);
@@ -57,27 +76,32 @@ bool OperationWork::wait(std::chrono::milliseconds timeout) {
   return true;
 }
 
-// Waiting in the requests themselves, not for the thread that ends them, saves a hand-off between threads.
-void OperationWork::waitForRequests(std::chrono::milliseconds timeout) {
-  using Clock = std::chrono::steady_clock;
-  const auto start = Clock::now();
-  {
-    std::lock_guard lock(mutex_);
-    TORCH_CHECK(started_, "symccl: wait() on a ", name_, " of a batch that has not been started yet");
-  }
+// Waiting in the requests themselves, not for the thread that ends them, saves a hand-off between threads: who waits
+// for a request does its work.
+void OperationWork::waitForRequests() {
   std::exception_ptr failure;
   for (const Request& request : requests_) {
-    std::optional<std::chrono::milliseconds> limit;
-    if (timeout > kNoTimeout) {
-      const auto passed = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start);
-      limit = std::max(timeout - passed, std::chrono::milliseconds(0));
-    }
-    const Status status = waitInterruptibly(request, limit);
-    TORCH_CHECK_WITH(DistBackendError, status || request.done(), "symccl: Timed out waiting ", timeout.count(),
-                     "ms for ", name_, " to end; it goes on");
+    const Status status = waitInterruptibly(communicator_, request);
     if (!status && !failure) failure = toException(status.error(), timeout_);
   }
   complete(failure);
+}
+
+// That work may take longer than the caller wants to wait, so here another thread must do it.
+void OperationWork::waitAtMost(std::chrono::milliseconds timeout) {
+  const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::unique_lock lock(mutex_);
+  while (!completed_) {
+    const auto now = std::chrono::steady_clock::now();
+    TORCH_CHECK_WITH(DistBackendError, now < deadline, "symccl: Timed out waiting ", timeout.count(), "ms for ", name_,
+                     " to end; it goes on");
+    const auto slice = std::chrono::steady_clock::now() + kSignalSlice;
+    cv_.wait_until(lock, std::min(slice, deadline));
+    if (completed_ || !onMainThread()) continue;
+    lock.unlock();
+    runSignalHandlers();
+    lock.lock();
+  }
 }
 
 void OperationWork::requestEnded(const Status& status) {
@@ -105,6 +129,7 @@ void OperationWork::complete(std::exception_ptr failure) {
   }
   buffers_ = Buffers(true);
   finish(failure);
+  reportEnd();
   c10::intrusive_ptr<c10::ivalue::Future> future;
   {
     std::lock_guard lock(mutex_);

@@ -4,10 +4,12 @@
 #include <ATen/core/ivalue.h>
 
 #include <atomic>
+#include <memory>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
 #include "call.hpp"
+#include "completion_hook.hpp"
 #include "symccl/communicator.hpp"
 
 namespace symccl::pytorch {
@@ -19,13 +21,21 @@ namespace symccl::pytorch {
 class OperationWork final : public c10d::Work {
  public:
   OperationWork(int rank, const Call& call, std::uint64_t sequence);
+  ~OperationWork() override { reportEnd(); }
 
+  /// Has `hook` told of the end. Before anybody else knows this Work.
+  void reportTo(std::shared_ptr<CompletionHook> hook);
   /// Sets what result() and the future hold. Before anybody else knows this Work.
   void setOutputs(std::vector<at::Tensor> outputs) { outputs_ = std::move(outputs); }
   /// The operation ended within the call. Before anybody else knows this Work.
-  void endInCall() { finish(); }
-  /// The operation goes on: `requests` end it, then the results in `buffers` are copied back. `timeout` is for texts.
-  void start(std::vector<Request> requests, Buffers buffers, std::chrono::milliseconds timeout);
+  void endInCall() {
+    finish();
+    reportEnd();
+  }
+  /// The operation goes on: `requests` of `communicator` end it, then the results in `buffers` are copied back.
+  /// `timeout` is for texts.
+  void start(const std::shared_ptr<Communicator>& communicator, std::vector<Request> requests, Buffers buffers,
+             std::chrono::milliseconds timeout);
 
   bool wait(std::chrono::milliseconds timeout = kNoTimeout) override;
   int sourceRank() const override;
@@ -34,17 +44,22 @@ class OperationWork final : public c10d::Work {
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
  private:
-  void waitForRequests(std::chrono::milliseconds timeout);
+  void waitForRequests();
+  void waitAtMost(std::chrono::milliseconds timeout);
   void requestEnded(const Status& status);
   void complete(std::exception_ptr failure);
+  void reportEnd();
 
   const char* const name_;
   const std::uint64_t sequence_;
   std::vector<at::Tensor> outputs_;
   std::chrono::milliseconds timeout_{0};
   std::vector<Request> requests_;  // not changed once started_
+  std::weak_ptr<Communicator> communicator_;
   Buffers buffers_{true};
   std::atomic<std::size_t> open_{0};
+  std::shared_ptr<CompletionHook> hook_;
+  CompletionHook::Clock::time_point start_;  // only with a hook
   // Guarded by mutex_:
   bool started_ = false;
   bool completing_ = false;

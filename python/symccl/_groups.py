@@ -73,7 +73,7 @@ def stats(group=None):
     """Counts of `group` on this rank since its creation, and of this process's heap.
 
     Returns a dict: `name`, `rank`, `size`, `sequence` (collectives issued), `operations` (by kind, each with `calls`,
-    `bytes`, the path taken: `inline`, `eager`, `zero_copy`, `staged`, and `loaded_bytes`, `stored_bytes`: what this
+    `bytes`, the path taken: `inlined`, `eager`, `zero_copy`, `staged`, and `loaded_bytes`, `stored_bytes`: what this
     rank's copies and reductions read and wrote), `staged_send_private` and `staged_recv_private` (why staged: some
     rank's buffer was not registered), `registered_segments`, `registered_bytes`, `symmetric` (all heaps stand at equal
     addresses on all ranks), `heap` (`bytes`, `used`, `peak`, `symmetric`).

@@ -14,7 +14,8 @@ def still_usable():
 
 def finished(pattern):
     """Asserts that the group's first error sticks: every later call raises it."""
-    for call in (lambda: dist.all_reduce(torch.ones(3)), dist.barrier, lambda: dist.send(torch.ones(1), 0)):
+    other = (dist.get_rank() + 1) % dist.get_world_size()
+    for call in (lambda: dist.all_reduce(torch.ones(3)), dist.barrier, lambda: dist.send(torch.ones(1), other)):
         with pytest.raises(dist.DistBackendError, match=pattern):
             call()
     backend = dist.group.WORLD._get_backend(torch.device("cpu"))

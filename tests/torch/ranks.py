@@ -45,7 +45,7 @@ def mark(name):
     _send(_to_parent, ("mark", name))
 
 
-@dataclasses.dataclass
+@dataclasses.dataclass(repr=False)
 class Outcome:
     """How one rank ended: it returned `value`, raised (`error` is the traceback's text), or was ended by `signal`."""
 
@@ -55,7 +55,7 @@ class Outcome:
     signal: int | None = None
     returned: bool = False
 
-    def __str__(self):
+    def __repr__(self):
         if self.error is not None:
             return f"rank {self.rank} raised:\n{self.error}"
         if self.signal is not None:
@@ -185,7 +185,7 @@ class Ranks:
         stacks = []
         for rank in running:
             with open(os.path.join(self.directory, f"stacks.{rank}")) as file:
-                stacks.append(f"--- rank {rank}, stacks at the end of the time:\n{file.read()}")
+                stacks.append(f"--- rank {rank}, stacks at the end of the time:\n{_own_frames(file)}")
         ended = [str(outcome) for outcome in self._outcomes if outcome is not None]
         self.close()
         raise AssertionError(f"ranks {running} did not end in {self.timeout} s\n" + "\n".join(ended + stacks))
@@ -221,6 +221,17 @@ def run_ranks(size, fn, *args, dies=(), **options):
     if bad:
         raise AssertionError("\n".join(str(outcome) for outcome in bad))
     return [outcome.value for outcome in outcomes]
+
+
+def _own_frames(stacks):
+    """Stacks as faulthandler writes them, without the frames of the test process that the rank was forked from."""
+    lines, forked = [], False
+    for line in stacks:
+        forked = forked and line.startswith("  File")
+        if not forked:
+            lines.append(line)
+        forked = forked or " in _run_rank" in line
+    return "".join(lines)
 
 
 def _send(pipe, message):

@@ -129,8 +129,11 @@ def test_absent_at_creation(tmp_path):
 
 
 def aborted(rank):
-    dist.barrier()
+    still_usable()
+    store = dist.distributed_c10d._get_default_store()
+    store.set(f"ready {rank}", "yes")
     if rank == 0:
+        store.wait(["ready 1"])
         dist.group.WORLD.abort()
         dist.group.WORLD.abort()
         finished("abort")
