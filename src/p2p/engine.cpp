@@ -30,6 +30,7 @@ bool Engine::step(Poll poll) {
   receiver_.acknowledge();
   const Outbox::Flushed flushed = outbox_.flush(poll, [this](int peer) { sender_.entered(peer); });
   if (flushed.corrupt >= 0) failures_.corrupts(flushed.corrupt, "a count of records taken that cannot be");
+  receiver_.finish();
   outbox_.look();
   moved = flushed.moved || moved || group_.failed();
   return moved || watchPeers(poll);

@@ -4,7 +4,8 @@ namespace symccl {
 
 Outbox::Outbox(Group& group) : group_(group) {
   for (int peer = 0; peer < group.size(); ++peer) {
-    ways_.push_back({RingWriter(group.ownArea().ring(peer), group.area(peer).ring(group.rank()).consumed), {}, false});
+    ways_.push_back(
+        {RingWriter(group.ownArea().ring(peer), group.area(peer).ring(group.rank()).consumed), {}, 0, false});
   }
 }
 
@@ -12,6 +13,7 @@ void Outbox::queue(int peer, const Record& record) {
   Way& to = way(peer);
   if (to.queue.empty()) waiting_.push_back(peer);
   to.queue.push_back(record);
+  ++to.queued;
 }
 
 void Outbox::touch(int peer) {

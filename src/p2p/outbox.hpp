@@ -17,6 +17,12 @@ class Outbox {
 
   void queue(int peer, const Record& record);
   bool empty() const { return waiting_.empty(); }
+  /// Records that were queued for `peer`, and of these, how many are in the ring.
+  std::uint64_t queued(int peer) const { return ways_[static_cast<std::size_t>(peer)].queued; }
+  std::uint64_t entered(int peer) const {
+    const Way& to = ways_[static_cast<std::size_t>(peer)];
+    return to.queued - to.queue.size();
+  }
 
   struct Flushed {
     bool moved = false;
@@ -45,6 +51,7 @@ class Outbox {
   struct Way {
     RingWriter ring;
     std::deque<Record> queue;
+    std::uint64_t queued = 0;
     bool touched = false;
   };
   Way& way(int peer) { return ways_[static_cast<std::size_t>(peer)]; }

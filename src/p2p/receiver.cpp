@@ -100,7 +100,11 @@ void Receiver::take(OpenMessage& receive, const Arrival& arrival, const void* fr
   const auto bytes = static_cast<std::size_t>(arrival.record.number);
   if (bytes > 0) copy(receive.message.data, from, bytes, Stores::ordinary);
   owe(arrival.source, arrival.id, arrival.record.form != Form::inlined);
-  ledger_.received(receive, bytes);
+  if (arrival.record.form == Form::inlinedOpen) {
+    complete_.push_back({std::move(receive), bytes, 0});
+  } else {
+    ledger_.received(receive, bytes);
+  }
 }
 
 // Located and on demand: piece by piece.
@@ -156,9 +160,8 @@ bool Receiver::copyPiece() {
   }
   owe(ready.source, ready.id, true);
   if (incoming.received == incoming.bytes) {
-    Incoming complete = std::move(incoming);
+    complete_.push_back({std::move(incoming.open), incoming.bytes, 0});
     line(ready.source).incoming.erase(found);
-    ledger_.received(complete.open, complete.bytes);
   }
   return true;
 }
@@ -196,6 +199,17 @@ void Receiver::acknowledge() {
     queueAck(source, line(source));
   }
   urgent_.clear();
+  for (Complete& complete : complete_) {
+    if (complete.record == 0) complete.record = outbox_.queued(complete.open.needs);
+  }
+}
+
+void Receiver::finish() {
+  std::erase_if(complete_, [this](Complete& complete) {
+    if (outbox_.entered(complete.open.needs) < complete.record) return false;
+    ledger_.received(complete.open, complete.bytes);
+    return true;
+  });
 }
 
 void Receiver::clear() {
@@ -203,6 +217,7 @@ void Receiver::clear() {
   unexpected_.clear();
   for (Line& line : lines_) line.incoming.clear();
   ready_.clear();
+  complete_.clear();
   urgent_.clear();
 }
 

@@ -29,6 +29,8 @@ class Receiver {
   bool copyPiece();
   /// Queues the ACKs that somebody waits for.
   void acknowledge();
+  /// After records have entered the rings: ends the receives whose ACKs have.
+  void finish();
 
   template <class Visit>
   void each(const Visit& visit) {
@@ -36,6 +38,7 @@ class Receiver {
     for (Line& line : lines_) {
       for (auto& [id, incoming] : line.incoming) visit(incoming.open);
     }
+    for (Complete& complete : complete_) visit(complete.open);
   }
   void clear();
 
@@ -54,6 +57,13 @@ class Receiver {
     std::unordered_map<std::uint64_t, Incoming> incoming;  // by id
     Record ack;                                            // collects ids
     bool ackUrgent = false;
+  };
+  /// A receive whose bytes are here and whose sender waits for the ACK. It ends when that is in the ring, so that a
+  /// rank whose messages have all ended owes nobody anything and may leave.
+  struct Complete {
+    OpenMessage open;
+    std::size_t bytes;
+    std::uint64_t record;  // the count of the ACK among the records to the source; 0: not queued yet
   };
   /// Bytes that stand ready in the sender's memory.
   struct Ready {
@@ -81,6 +91,7 @@ class Receiver {
   UnexpectedMessages unexpected_;
   std::vector<Line> lines_;  // by peer
   std::deque<Ready> ready_;
+  std::vector<Complete> complete_;
   std::vector<int> urgent_;  // peers that wait for an ACK
 };
 
