@@ -53,6 +53,15 @@ def install():
         _ProcessGroupGloo.global_ranks = arguments["global_ranks_in_group"]
         return new_process_group(*args, **kwargs)
 
+    # C++ code casts what is registered as gloo's type to gloo's class (DDP's logger does): there it stays a plugin.
+    custom, gloo = c10d.ProcessGroup.BackendType.CUSTOM, c10d.ProcessGroup.BackendType.GLOO
+    c10d.Backend.backend_type_map["gloo"] = custom
+    register = c10d.ProcessGroup._register_backend
+
+    def register_as_custom(group, device, backend_type, backend):
+        register(group, device, custom if backend_type == gloo else backend_type, backend)
+
+    c10d.ProcessGroup._register_backend = register_as_custom
     c10d._new_process_group_helper = note_name
     c10d.ProcessGroupGloo = dist.ProcessGroupGloo = _ProcessGroupGloo
 

@@ -18,7 +18,7 @@ RESULT_SECONDS = 180  # upstream itself ends a test after 60 s
 # The states of a test in the tables expected_<world size>.txt
 OWN = "own"  # passes under our own name
 AS_GLOO = "as-gloo"  # upstream skips it for our name, for the pinned reason; passes under gloo's name
-FAILS = "fails"  # fails under our own name, with the pinned text, as it must for every plugin; passes under gloo's name
+FAILS = "fails"  # fails under both names with the pinned text, as it must for every plugin
 SKIPPED = "skip"  # skipped under both names; the pinned reason is the one given under gloo's name
 
 

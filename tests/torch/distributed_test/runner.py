@@ -169,8 +169,9 @@ class Reporter(unittest.TestResult):
         sys.stderr.flush()
         if not self.output_is_kept:
             return ""
-        start = max(0, os.fstat(2).st_size - MAX_OUTPUT)
-        return "\n--- output of the ranks\n" + os.pread(2, MAX_OUTPUT, start).decode(errors="replace")
+        with open("/proc/self/fd/2", "rb") as file:
+            file.seek(max(0, os.fstat(2).st_size - MAX_OUTPUT))
+            return "\n--- output of the ranks\n" + file.read().decode(errors="replace")
 
     def stopTest(self, test):
         outcome, text = self.outcome
