@@ -27,8 +27,7 @@ void closeAllInChild() {
 }
 
 int takeSlot(int fd) {
-  static const bool registered = (onForkInChild(closeAllInChild), true);
-  static_cast<void>(registered);
+  onForkInChild(closeAllInChild);  // the first time only; no guard, which a fork could leave taken
   for (int i = 0; i < kSlots; ++i) {
     int expected = kFree;
     if (!slots[static_cast<std::size_t>(i)].compare_exchange_strong(expected, fd + 1, std::memory_order_relaxed))

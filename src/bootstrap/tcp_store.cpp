@@ -1,6 +1,6 @@
 #include <poll.h>
 
-#include <atomic>
+#include <algorithm>
 #include <mutex>
 #include <vector>
 

@@ -89,6 +89,7 @@ Result<Peer*> Links::reach(const ProcessEntry& entry, Deadline deadline, const s
 int Links::watch(Watcher watcher) {
   // Never the same twice, also not in a forked child, where a handle of the parent's means nothing.
   static std::atomic<int> next{1};
+  if (!state_->usable()) return 0;
   const std::lock_guard lock(state_->watcherMutex);
   const int handle = next.fetch_add(1, std::memory_order_relaxed);
   state_->watchers.emplace(handle, std::move(watcher));

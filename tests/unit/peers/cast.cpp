@@ -14,7 +14,9 @@
 
 #if defined(__SANITIZE_THREAD__)
 // Parts of some tests fork again while their sentinel runs, and start threads in the child.
-extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() { return "die_after_fork=0"; }
+extern "C" __attribute__((visibility("default"))) const char* __tsan_default_options() {
+  return "die_after_fork=0:atexit_sleep_ms=0";
+}
 #endif
 
 namespace symccl::testing_links {
