@@ -146,22 +146,6 @@ TEST(DrivingTest, TwoLanesProgressTogether) {
   });
 }
 
-TEST(DrivingTest, ABigMessageDoesNotHoldUpASmallOne) {
-  Lanes lanes(2);
-  constexpr std::size_t kBig = 64 << 20;
-  Buffer out(lanes, kBig), in(kBig);
-  int small = 5, got = 0;
-  const RequestPtr bigReceive = lanes.recv(1, in.data(), kBig, 0, 0);
-  const RequestPtr smallReceive = lanes.recv(1, &got, 4, 0, 1);
-  const RequestPtr bigSend = lanes.send(0, out.data(), kBig, 1, 0);
-  const RequestPtr smallSend = lanes.send(0, &small, 4, 1, 1);
-  EXPECT_TRUE(ends(smallReceive));
-  EXPECT_FALSE(bigReceive->done());
-  EXPECT_TRUE(ends(bigReceive));
-  EXPECT_TRUE(ends(bigSend));
-  EXPECT_TRUE(ends(smallSend));
-}
-
 std::chrono::microseconds cpuTime() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "lanes.hpp"
-#include "p2p/ring.hpp"
+#include "raw_peer.hpp"
 
 namespace symccl::test {
 namespace {
@@ -10,32 +10,7 @@ namespace {
 /// Rank 0 has a lane; what rank 1 publishes is made here.
 class RawPeerTest : public testing::Test {
  protected:
-  void publish(const Record& record) {
-    WaitContext context;
-    waitUntil(context, 0, [&](Poll poll) {
-      EXPECT_EQ(writer_.room(poll), Look::ready);
-      return true;
-    });
-    writer_.put(record);
-    lanes_.group(0).wakeOwn();
-  }
-  static Record send(Form form, std::uint64_t bytes, std::uint64_t where = 0) {
-    Record record;
-    record.form = form;
-    record.count = static_cast<std::uint8_t>(bytes <= 40 ? bytes : 0);
-    record.number = bytes;
-    record.body[0] = where;
-    return record;
-  }
-  static Record reply(RecordType type, std::uint64_t id, std::array<std::uint64_t, 5> body = {},
-                      std::uint8_t count = 0) {
-    Record record;
-    record.type = type;
-    record.count = count;
-    record.number = id;
-    record.body = body;
-    return record;
-  }
+  void publish(const Record& record) { peer_.publish(record); }
   void expectCorrupt(const std::string& says) {
     std::vector<std::uint8_t> in(1 << 20);
     const RequestPtr request = lanes_.recv(0, in.data(), in.size(), 1, 0);
@@ -44,7 +19,7 @@ class RawPeerTest : public testing::Test {
   }
 
   Lanes lanes_{2};
-  RingWriter writer_{lanes_.group(1).ownArea().ring(0), lanes_.group(0).ownArea().ring(1).consumed};
+  RawPeer peer_{lanes_.groups(), 1};
 };
 
 TEST_F(RawPeerTest, InlineLongerThanARecord) {
@@ -121,14 +96,11 @@ TEST_F(RawPeerTest, DataOutsideTheMessageOrThePipes) {
       {{0, 600001, 0}, {0, kPipeHalf + 1, 0}, {1, 100, 0}, {0, 0, 0}, {0, 100, 8}, {~std::uint64_t{0}, 2, 0}}};
   for (const auto& body : bodies) {
     Lanes lanes(2);
-    RingWriter writer(lanes.group(1).ownArea().ring(0), lanes.group(0).ownArea().ring(1).consumed);
+    RawPeer peer(lanes.groups(), 1);
     std::vector<std::uint8_t> in(600000);
     const RequestPtr request = lanes.recv(0, in.data(), in.size(), 1, 0);
-    WaitContext context;
-    waitUntil(context, 0, [&](Poll poll) { return writer.room(poll) == Look::ready; });
-    writer.put(send(Form::onDemand, 600000));
-    writer.put(reply(RecordType::data, 1, body));
-    lanes.group(0).wakeOwn();
+    peer.publish(send(Form::onDemand, 600000));
+    peer.publish(reply(RecordType::data, 1, body));
     EXPECT_TRUE(failsWith(request->wait(Deadline::never()), Code::corrupt, {"for message 1"}))
         << body[0] << " " << body[1];
   }
@@ -168,6 +140,41 @@ TEST_F(RawPeerTest, AReceiveEndsWhenItsAckIsInTheRing) {
   lanes_.group(0).wakeOwn();
   EXPECT_TRUE(ends(needsAck));
   EXPECT_EQ(needsAck->bytes(), 50000u);
+}
+
+TEST_F(RawPeerTest, RecordsRingTheirReceiverAloneIfItSleepsForTheirWriter) {
+  Lanes lanes(4);
+  const auto bell = [&](int rank) -> Bell& { return lanes.group(rank).ownArea().front().pointToPoint; };
+  bell(1).asleep.publish(1 + 0);
+  bell(2).asleep.publish(kAnyMember);
+  bell(3).asleep.publish(1 + 1);  // for rank 1
+  const auto rings = [&] { return std::array{bell(1).rings.read(), bell(2).rings.read(), bell(3).rings.read()}; };
+  int value = 4;
+  using Rings = std::array<std::uint32_t, 3>;
+  EXPECT_TRUE(ends(lanes.send(0, &value, 4, 1, 0)));
+  EXPECT_EQ(rings(), (Rings{1, 0, 0}));
+  EXPECT_TRUE(ends(lanes.send(0, &value, 4, 2, 0)));
+  EXPECT_EQ(rings(), (Rings{1, 1, 0}));
+  EXPECT_TRUE(ends(lanes.send(0, &value, 4, 3, 0)));
+  EXPECT_EQ(rings(), (Rings{1, 1, 0}));
+}
+
+TEST_F(RawPeerTest, TakingEightRecordsRingsTheWriter) {
+  Bell& bell = lanes_.group(1).ownArea().front().pointToPoint;
+  bell.asleep.publish(kAnyMember);
+  std::uint64_t got = 0;
+  Record record = send(Form::inlined, 8);
+  for (std::uint32_t tag = 0; tag < 7; ++tag) {
+    record.tag = tag;
+    publish(record);
+  }
+  EXPECT_TRUE(ends(lanes_.recv(0, &got, 8, 1, 6)));
+  EXPECT_EQ(bell.rings.read(), 0u);
+  record.tag = 7;
+  publish(record);
+  EXPECT_TRUE(ends(lanes_.recv(0, &got, 8, 1, 7)));
+  EXPECT_EQ(bell.rings.read(), 1u);
+  EXPECT_EQ(lanes_.group(0).ownArea().ring(1).consumed.read(), 8u);
 }
 
 }  // namespace

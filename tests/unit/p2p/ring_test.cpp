@@ -5,20 +5,10 @@
 #include <cstring>
 #include <memory>
 
-#include "base/wait.hpp"
+#include "raw_peer.hpp"
 
-namespace symccl {
+namespace symccl::test {
 namespace {
-
-/// Calls `look` once with the right to poll.
-template <class Look>
-void once(const Look& look) {
-  WaitContext context;
-  waitUntil(context, 0, [&](Poll poll) {
-    look(poll);
-    return true;
-  });
-}
 
 class RingTest : public testing::Test {
  protected:
@@ -114,4 +104,4 @@ TEST_F(RingTest, RefusesACountOfRecordsTakenThatCannotBe) {
 }
 
 }  // namespace
-}  // namespace symccl
+}  // namespace symccl::test
