@@ -1,0 +1,55 @@
+// One row: a task, measured for every library in turns, with the machine's state before and after.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "symccl_bench/engine.hpp"
+#include "symccl_bench/machine.hpp"
+#include "symccl_bench/options.hpp"
+#include "symccl_bench/peers.hpp"
+#include "symccl_bench/statistics.hpp"
+
+namespace symccl::bench {
+
+/// Times of one library in one row.
+struct Measured {
+  std::string name, version;
+  std::string absent;  ///< why there are none
+  Spread timeUs;
+  double bestUs = 0, p99Us = 0;
+  std::uint64_t wrong = 0;
+  Spread ratio;  ///< of its time to the first library's, by round; the first one's is 1
+};
+
+struct Row {
+  Task task;
+  std::vector<Measured> libraries;  ///< the one that is measured first, then its peers
+  std::string path, algorithm;
+  MachineState before, after;
+  bool regimeChanged = false;  ///< the line hand-off changed by a factor of 2, also when the row was repeated
+};
+
+/// Measures rows. Every rank constructs it and calls run() with the same tasks; rank 0 gets the results.
+class Bench {
+ public:
+  Bench(Area& area, const Options& options, std::shared_ptr<Communicator> world, std::size_t mostBytes);
+  ~Bench();
+  Row run(const Task& task);
+
+ private:
+  struct Library;
+  struct Buffers;
+  Row attempt(const Task& task, Buffers& buffers);
+  BlockResult runHere(Engine& engine, const Task& task, Buffers& buffers, const Block& block);
+  BlockResult turn(Library& library, const Task& task, Buffers& buffers, const Block& block);
+
+  Area& area_;
+  const Options& options_;
+  Machine machine_;
+  std::shared_ptr<Pool> pool_;
+  std::vector<Library> libraries_;
+};
+
+}  // namespace symccl::bench
