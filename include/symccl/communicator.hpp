@@ -140,7 +140,9 @@ struct Message {
 };
 
 struct CommunicatorOptions {
-  std::string name = "world";                         ///< unique among the live communicators of this process and rank
+  /// Unique among the live communicators of this process and rank. May be used again by the same ranks; those who go on
+  /// with other rank numbers take another one.
+  std::string name = "world";
   std::chrono::milliseconds timeout{30 * 60 * 1000};  ///< of creation and of each operation; > 0
   int device = -1;                                    ///< heap ordinal; -1: this process's default
 };

@@ -12,6 +12,7 @@
 #include "base/wait.hpp"
 #include "comm/arguments.hpp"
 #include "comm/core.hpp"
+#include "comm/joining.hpp"
 #include "comm/membership.hpp"
 #include "protocol/area_allocator.hpp"
 
@@ -253,7 +254,6 @@ void setWaitHook(void (*hook)()) { waitHook.store(hook, std::memory_order_relaxe
 Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int rank, int size,
                                                            const CommunicatorOptions& options) {
   const std::string context = text("creating communicator '", options.name, "' (rank ", rank, " of ", size, ")");
-  if (Status status = environmentStatus(); !status) return status.error().in(context);
   if (size < 1 || size > kMostMembers) return invalid(context, ": size must be 1..", kMostMembers);
   if (rank < 0 || rank >= size) return invalid(context, ": rank must be 0..", size - 1);
   if (options.name.empty() || options.name.size() > 512)
@@ -261,21 +261,24 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
   if (options.timeout.count() <= 0)
     return invalid(context, ": the timeout must be positive, not ", options.timeout.count(), " ms");
   const Deadline deadline = Deadline::in(options.timeout);
-  Result<Heap*> heap = Heap::ofDevice(options.device);
-  if (!heap) return heap.error().in(context);
   if (!LiveNames::take(options.name, rank))
     return invalid(context, ": a communicator of this name and rank is alive in this process");
+  const Meeting meeting = Meeting::next(store, options.name, rank);
   const auto failed = [&](const Error& error) {
+    if (size > 1) meeting.tellFailure(error);
     LiveNames::give(options.name, rank);
     return error.in(context);
   };
+  if (Status status = environmentStatus(); !status) return failed(status.error());
+  Result<Heap*> heap = Heap::ofDevice(options.device);
+  if (!heap) return failed(heap.error());
   Result<std::size_t> area = AreaAllocator::of(**heap).take(size);
   if (!area) return failed(area.error());
   std::unique_ptr<Group> group;
   if (size == 1) {
     group = aloneGroup(options.name, **heap, *area);
   } else {
-    Result<std::unique_ptr<Group>> joined = join(store, options.name, rank, size, **heap, *area, deadline);
+    Result<std::unique_ptr<Group>> joined = join(meeting, options.name, size, **heap, *area, deadline);
     if (!joined) return failed(joined.error());
     group = std::move(*joined);
   }

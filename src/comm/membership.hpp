@@ -15,6 +15,7 @@ namespace symccl {
 /// What every rank publishes before it joins.
 struct MemberEntry {
   ProcessEntry process;
+  int size = 0;  ///< of the communicator
   Uuid heap;
   int ordinal = 0;
   std::uint64_t heapBytes = 0;
@@ -29,12 +30,14 @@ struct MemberEntry {
   static Result<MemberEntry> read(const Bytes& bytes, int rank);
 };
 
-/// This process's own entry for an area in `heap`.
-Result<MemberEntry> ownEntry(const Heap& heap, std::size_t areaOffset);
+/// This process's own entry in a communicator of `size` ranks, for an area in `heap`.
+Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset);
 
-/// Publishes the area under `name`, collects every rank's entry, links to all and maps their heaps. If it fails others
-/// may know the area: its error words then say so, and it must not be used again.
-Result<std::unique_ptr<Group>> join(Store& store, const std::string& name, int rank, int size, Heap& heap,
+class Meeting;
+
+/// Publishes the area, collects every rank's entry, links to all and maps their heaps; returns when all have done so.
+/// If it fails others may know the area: its error words then say so, and it must not be used again.
+Result<std::unique_ptr<Group>> join(const Meeting& meeting, const std::string& name, int size, Heap& heap,
                                     std::size_t areaOffset, Deadline deadline);
 
 /// Says in an area that others may know that its owner does not take part: members that got through see it as soon as
