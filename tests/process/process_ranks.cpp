@@ -91,9 +91,13 @@ std::string RankProcess::nameOf(int rank) const {
 
 void RankProcess::signal(int rank, int signal) const { EXPECT_EQ(::kill(pidOf(rank), signal), 0); }
 
+void RankProcess::awaitState(int rank, const std::string& state) const {
+  EXPECT_TRUE(eventually([&] { return processState(pidOf(rank)) == state; })) << "rank " << rank << " never " << state;
+}
+
 void RankProcess::stop(int rank) const {
   signal(rank, SIGSTOP);
-  EXPECT_TRUE(eventually([&] { return std::string(processState(pidOf(rank))) == "is stopped"; }));
+  awaitState(rank, "is stopped");
 }
 
 bool eventually(const std::function<bool()>& condition) {

@@ -58,6 +58,8 @@ class RankProcess {
   /// "rank 2 (pid 811)".
   std::string nameOf(int rank) const;
   void signal(int rank, int signal) const;
+  /// Waits until the process of `rank` "is stopped", "is gone", "is running".
+  void awaitState(int rank, const std::string& state) const;
   /// Returns when the process of `rank` is stopped.
   void stop(int rank) const;
 

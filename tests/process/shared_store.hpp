@@ -11,14 +11,14 @@
 
 namespace symccl::test {
 
-/// One process's view. Keys have at most 159 bytes, values 480. A table is never cleared: a test sets few keys.
+/// One process's view. Keys have at most 159 bytes, values 1024. A table is never cleared: a test sets few keys.
 class SharedStore : public Store {
  public:
   struct Entry {
     std::atomic<std::uint32_t> complete{0};
     std::uint32_t valueBytes = 0;
     std::array<char, 160> key{};
-    std::array<std::uint8_t, 480> value{};
+    std::array<std::uint8_t, 1024> value{};
   };
   struct Table {
     std::atomic<std::uint32_t> used{0};
