@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 
 import pytest
 import torch
@@ -28,12 +29,14 @@ os.write(1, f"rank {rank} of {size} backend {dist.get_backend()}\\n".encode())
 DESTROY = "dist.destroy_process_group()\n"
 
 
-def start(command, **variables):
+def start(command, directory, **variables):
+    """Runs a command to its end, in a clean environment; temporary files go to `directory`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MASTER_", "SYMCCL_", "TORCH"))}
     for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"):
         kept.pop(name, None)
     command = [str(part) for part in command]
-    environment = kept | {"OMP_NUM_THREADS": "1"} | variables  # torchrun prints it when it sets the threads itself
+    kept |= {"OMP_NUM_THREADS": "1"}  # torchrun prints it when it sets the threads itself
+    environment = kept | {"TMPDIR": str(directory)} | variables
     return subprocess.run(
         command, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS
     )
@@ -43,7 +46,7 @@ def torchrun(tmp_path, size, program, **variables):
     """Runs a program's text in `size` ranks; all of them must print their line and end with exit code 0."""
     path = tmp_path / "program.py"
     path.write_text(program)
-    done = start([*TORCHRUN, f"--nproc_per_node={size}", path], **variables)
+    done = start([*TORCHRUN, f"--nproc_per_node={size}", path], tmp_path, **variables)
     assert done.returncode == 0, f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
     assert sorted(done.stdout.splitlines()) == [f"rank {rank} of {size} backend symccl" for rank in range(size)]
     assert "symccl" not in done.stderr  # nothing is printed unless asked
@@ -67,7 +70,7 @@ def test_failing_rank_is_reported(tmp_path):
     """A rank that raises ends the job; the other one does not hang in its collective."""
     path = tmp_path / "program.py"
     path.write_text(PROGRAM + "if rank == 1: raise ValueError('rank 1 fails on purpose')\ndist.all_reduce(x)\n")
-    done = start([*TORCHRUN, "--nproc_per_node=2", path])
+    done = start([*TORCHRUN, "--nproc_per_node=2", path], tmp_path)
     assert done.returncode != 0
     assert "rank 1 fails on purpose" in done.stderr
 
@@ -85,7 +88,8 @@ def all_reduced(rank):
     return rank
 
 
-def test_spawn(tmp_path):
+def test_spawn(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # where PyTorch leaves the files for the ranks' errors
     queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
     torch.multiprocessing.spawn(spawned, (2, str(tmp_path / "rendezvous"), queue), nprocs=2)
     assert sorted(queue.get() for _ in range(2)) == [0, 1]
@@ -138,6 +142,6 @@ assert "memfd" not in open("/proc/self/maps").read(), "the import made a heap"
 def test_import_alone_starts_nothing(tmp_path):
     path = tmp_path / "program.py"
     path.write_text(IMPORT_ONLY)
-    done = start([sys.executable, path])
+    done = start([sys.executable, path], tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout + done.stderr == ""
