@@ -55,7 +55,7 @@ class CommunicationClock:
     def __init__(self) -> None:
         self.seconds = 0.0
 
-    def __call__(self, _state, bucket) -> torch.futures.Future:
+    def average(self, _state, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
         start = time.perf_counter()
         gradients = bucket.buffer().div_(dist.get_world_size())
 
@@ -73,7 +73,7 @@ def train(rank: int, backend: str, rendezvous: str, results) -> None:
     images, labels, test_images, test_labels = data()
     model = DistributedDataParallel(network())
     clock = CommunicationClock()
-    model.register_comm_hook(None, clock)
+    model.register_comm_hook(None, clock.average)
     optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
     losses = []
     for epoch in range(EPOCHS):
