@@ -1,5 +1,5 @@
-# make setup | demo | test | models | format | clean; see CONTRIBUTING.md.
-.PHONY: setup demo test models format clean
+# make setup | demo | test | models | bench-peers | format | clean; see CONTRIBUTING.md.
+.PHONY: setup demo test models bench-peers format clean
 .DEFAULT_GOAL := setup
 
 setup:            ## what is missing is installed, then everything is built
@@ -15,6 +15,9 @@ test:             ## every check and test; SUITES="format units" runs only those
 
 models:           ## all configurations of the protocol's models; some minutes, 2 GiB of memory
 	.venv/bin/python tests/model/run_models.py
+
+bench-peers: setup  ## installs Open MPI and MPICH and builds their workers, for symccl-bench --peers
+	@scripts/bench_peers.sh
 
 format: setup     ## formats all code in place
 	@scripts/format.sh

@@ -1,5 +1,5 @@
 // The table for people.
-#include <cstring>
+#include <map>
 
 #include "symccl_bench/report.hpp"
 
@@ -43,17 +43,19 @@ class TableReporter : public Reporter {
     own(row);
     for (std::size_t i = 1; i < row.libraries.size(); ++i) peer(row.libraries[i]);
     std::fprintf(out_, "\n");
-    if (!row.libraries.front().absent.empty()) {
-      std::fprintf(out_, "#   no times: %s\n", row.libraries.front().absent.c_str());
-    }
-    for (std::size_t i = 1; i < row.libraries.size(); ++i) {
-      const Measured& library = row.libraries[i];
-      if (!library.absent.empty()) std::fprintf(out_, "#   %s: %s\n", library.name.c_str(), library.absent.c_str());
-    }
+    for (const Measured& library : row.libraries) reason(library, row.task.op);
     std::fflush(out_);
   }
 
  private:
+  // Why a library has no times: once for each reason and operation.
+  void reason(const Measured& library, Op op) {
+    std::string& told = told_[library.name];
+    const std::string why = library.absent.empty() ? "" : std::string(traitsOf(op).name) + ": " + library.absent;
+    if (told != why && !why.empty()) std::fprintf(out_, "#   %s, %s\n", library.name.c_str(), why.c_str());
+    told = why;
+  }
+
   void head(const Row& row) {
     std::fprintf(out_, "\n%s%s\n", traitsOf(row.task.op).name, row.task.inPlace ? " in place" : "");
     std::fprintf(out_, "%11s %11s %9s %8s %4s %10s %10s %10s %7s %7s %7s %6s %6s %6s %-10s %-16s %9s", "size", "count",
@@ -97,6 +99,7 @@ class TableReporter : public Reporter {
   }
 
   std::FILE* out_;
+  std::map<std::string, std::string> told_;  ///< by library
   bool first_ = true;
   Op last_ = Op::barrier;
 };

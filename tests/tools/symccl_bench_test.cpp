@@ -1,0 +1,165 @@
+// symccl-bench as a user calls it: arguments, formats, launchers' variables, and that wrong data shows.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <cstdio>
+#include <string>
+
+namespace symccl {
+namespace {
+
+struct Ran {
+  std::string output;  ///< standard output and error
+  int code;
+};
+
+Ran shell(const std::string& command) {
+  FILE* pipe = ::popen(("exec 2>&1; " + command).c_str(), "r");
+  EXPECT_NE(pipe, nullptr);
+  std::string output;
+  char chunk[4096];
+  while (const std::size_t got = std::fread(chunk, 1, sizeof chunk, pipe)) output.append(chunk, got);
+  const int status = ::pclose(pipe);
+  return {output, WIFEXITED(status) ? WEXITSTATUS(status) : -1};
+}
+
+Ran bench(const std::string& arguments) { return shell("timeout 50 " SYMCCL_BENCH " " + arguments); }
+
+// `program` is Python that finds the parsed document in `d`, and fails by an assertion.
+Ran judgeJson(const std::string& arguments, const std::string& program) {
+  return shell(
+      "rows=$(timeout 50 " SYMCCL_BENCH " " + arguments +
+      " --format json) || exit 9; printf %s \"$rows\" | python3 -c 'import json, sys; d = json.load(sys.stdin); " +
+      program + "'");
+}
+
+bool has(const std::string& all, const std::string& part) { return all.find(part) != std::string::npos; }
+
+constexpr const char* kShort = "-n 3 -w 1 ";
+
+TEST(SymcclBench, HelpEndsWithThreeExamples) {
+  const Ran help = bench("--help");
+  EXPECT_EQ(help.code, 0);
+  const std::size_t examples = help.output.find("Examples:");
+  ASSERT_NE(examples, std::string::npos);
+  int lines = 0;
+  for (std::size_t at = help.output.find("symccl-bench ", examples); at != std::string::npos;
+       at = help.output.find("symccl-bench ", at + 1)) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 3);
+  EXPECT_TRUE(has(bench("--version").output, "revision"));
+}
+
+struct Refused {
+  const char* arguments;
+  const char* says;
+};
+class SymcclBenchRefuses : public testing::TestWithParam<Refused> {};
+
+TEST_P(SymcclBenchRefuses, WithASentence) {
+  const Ran ran = bench(GetParam().arguments);
+  EXPECT_EQ(ran.code, 2) << ran.output;
+  EXPECT_TRUE(has(ran.output, GetParam().says)) << ran.output;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Usage, SymcclBenchRefuses,
+    testing::Values(Refused{"all_reduec", "accepted: all all_reduce reduce_scatter"},
+                    Refused{"-b 8X", "-b 8X is not a size"}, Refused{"-b 0", "-b must be at least 1 byte"},
+                    Refused{"-b 1M -e 1K", "-b 1M is larger than -e 1K"}, Refused{"-f 1", "-f must be greater than 1"},
+                    Refused{"-i 4 -f 2", "exclude each other"}, Refused{"-d float31", "-d float31 is not known"},
+                    Refused{"-o add", "-o add is not known"}, Refused{"-r x", "-r x is not a rank"},
+                    Refused{"broadcast -p 2 -r 2", "there are only 2 ranks"},
+                    Refused{"-d float32 -o bitAnd", "leaves nothing to measure"},
+                    Refused{"broadcast --in-place", "broadcast has no --in-place form"},
+                    Refused{"--peers nccl", "accepted: gloo,openmpi,mpich,shm-staged"}, Refused{"-p 0", "ranks"},
+                    Refused{"--format xml", "format"}, Refused{"--nonsense", "nonsense"}));
+
+TEST(SymcclBench, RefusesAnotherNumberOfRanksThanWereStarted) {
+  const Ran ran = shell("RANK=0 WORLD_SIZE=2 timeout 50 " SYMCCL_BENCH " --ranks 3");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.output, "has started 2")) << ran.output;
+}
+
+TEST(SymcclBench, EveryOperationIsRight) {
+  const Ran ran =
+      judgeJson(std::string(kShort) + "all -p 3 -b 1 -e 100000 -f 316 -r all",
+                "assert len(d[\"rows\"]) == 3 * (5 + 4 * 3) + 1; "
+                "assert {r[\"operation\"] for r in d[\"rows\"]} >= {\"all_reduce\", \"sendrecv\", \"barrier\"}; "
+                "assert {r[\"root\"] for r in d[\"rows\"]} == {-1, 0, 1, 2}; "
+                "assert all(r[\"wrong\"] == 0 and r[\"median_us\"] > 0 for r in d[\"rows\"])");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(SymcclBench, EveryTypeAndReductionIsRight) {
+  const Ran ran = judgeJson(std::string(kShort) + "all_reduce reduce_scatter -p 3 -d all -o all -b 33333 -e 33333",
+                            "assert len(d[\"rows\"]) == 2 * (6 * 8 + 4 * 5); "
+                            "assert all(r[\"wrong\"] == 0 for r in d[\"rows\"])");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(SymcclBench, InPlaceAndReusedAndPrivateBuffersAreRight) {
+  for (const char* how : {"--in-place", "--reuse-buffers", "--in-place --reuse-buffers", "-R 0"}) {
+    const Ran ran =
+        bench(std::string(kShort) + "all_reduce all_gather reduce_scatter all_to_all -b 70000 -e 70000 " + how);
+    EXPECT_EQ(ran.code, 0) << how << "\n" << ran.output;
+  }
+}
+
+TEST(SymcclBench, ARowHasItsFields) {
+  const Ran ran = judgeJson(
+      std::string(kShort) + "all_reduce -b 1M -e 1M --peers shm-staged --rounds 3",
+      "assert d[\"ranks\"] == 2 and d[\"checked\"] and d[\"registered\"] and d[\"launcher\"] == \"symccl-bench\"; "
+      "r, = d[\"rows\"]; assert r[\"size\"] == 1 << 20 and r[\"count\"] == 1 << 18 and r[\"redop\"] == \"sum\"; "
+      "assert r[\"p10_us\"] <= r[\"median_us\"] <= r[\"p90_us\"] <= r[\"p99_us\"]; "
+      "assert abs(r[\"algbw_gbs\"] * r[\"median_us\"] * 1000 / r[\"size\"] - 1) < 0.01; "
+      "assert abs(r[\"busbw_gbs\"] / r[\"algbw_gbs\"] - 1) < 0.01; "
+      "assert abs(r[\"membw_gbs\"] / r[\"algbw_gbs\"] - 4) < 0.01; "
+      "assert r[\"path\"] == \"zero-copy\" and r[\"algorithm\"]; "
+      "assert r[\"before\"][\"handoff_ns\"] > 0 and r[\"after\"][\"wall_us\"] > 0 and r[\"time_in_walls\"] > 0; "
+      "s = r[\"peers\"][\"shm-staged\"]; assert s[\"wrong\"] == 0 and s[\"median_us\"] > 0; "
+      "assert s[\"ratio_p10\"] <= s[\"ratio\"] <= s[\"ratio_p90\"]");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(SymcclBench, OtherFormatsHaveTheColumnsOfTheirTools) {
+  const std::string row = std::string(kShort) + "all_reduce -b 4K -e 4K --format ";
+  const Ran nccl = bench(row + "nccl");
+  EXPECT_EQ(nccl.code, 0);
+  EXPECT_TRUE(has(nccl.output, "# Out of bounds values : 0 OK") && has(nccl.output, "# Avg bus bandwidth    : "))
+      << nccl.output;
+  long size = 0, count = 0, root = 0, wrong = -1, wrongInPlace = -1;
+  char type[16] = "", redop[16] = "";
+  double f[6] = {};
+  const std::size_t start = nccl.output.find("\n        4096");
+  ASSERT_NE(start, std::string::npos) << nccl.output;
+  EXPECT_EQ(std::sscanf(nccl.output.c_str() + start, "%ld %ld %15s %15s %ld %lf %lf %lf %ld %lf %lf %lf %ld", &size,
+                        &count, type, redop, &root, &f[0], &f[1], &f[2], &wrong, &f[3], &f[4], &f[5], &wrongInPlace),
+            13);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(wrongInPlace, 0);
+  const Ran hccl = bench(row + "hccl");
+  EXPECT_TRUE(has(hccl.output, "data_size(Bytes): | aveg_time(us): | alg_bandwidth(GB/s): | check_result:"));
+  EXPECT_TRUE(has(hccl.output, "\n4096 | ") && has(hccl.output, " | success\n")) << hccl.output;
+  EXPECT_TRUE(has(bench(row + "csv").output, "\nall_reduce,symccl,2,0,4096,1024,float32,sum,-1,"));
+}
+
+TEST(SymcclBench, WrongDataIsCountedAndTells) {
+  for (const char* rank : {"0", "1"}) {
+    const Ran ran = bench(std::string(kShort) + "all_gather -b 4K -e 4K --format hccl --inject-fault " + rank);
+    EXPECT_EQ(ran.code, 1) << ran.output;
+    EXPECT_TRUE(has(ran.output, " | failed\n")) << ran.output;
+  }
+  const Ran unchecked = bench(std::string(kShort) + "all_gather -b 4K -e 4K -c 0 --inject-fault 0");
+  EXPECT_EQ(unchecked.code, 0) << unchecked.output;
+}
+
+TEST(SymcclBench, APeerThatIsNotThereIsNamed) {
+  const Ran ran = judgeJson(std::string(kShort) + "all_reduce -b 64 -e 64 --peers gloo --python /nowhere/python3",
+                            "assert d[\"rows\"][0][\"peers\"][\"gloo\"][\"absent\"]");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+}  // namespace
+}  // namespace symccl
