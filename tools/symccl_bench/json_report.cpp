@@ -144,6 +144,7 @@ class JsonReporter : public Reporter {
         .add("interface", options.torch ? "torch" : "c++")
         .add("ranks", run.ranks)
         .add("launcher", run.launcher)
+        .add("bound", options.bound)
         .add("iterations", options.iterations)
         .add("warmup", options.warmup)
         .add("rounds", options.rounds)

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "symccl/spawn.hpp"
+#include "symccl_bench/binding.hpp"
 #include "symccl_bench/failure.hpp"
 #include "symccl_bench/measure.hpp"
 #include "symccl_bench/options.hpp"
@@ -127,8 +128,9 @@ bool allRight(const Row& row) {
   return std::all_of(row.libraries.begin(), row.libraries.end(), [](const Measured& m) { return m.wrong == 0; });
 }
 
-int runRank(const Options& options) {
+int runRank(Options options) {
   const Launch launch = orFail(launchFromEnvironment());
+  options.bound = options.bind && startedHere() && bindRank(launch.rank, launch.size);
   const std::vector<Task> tasks = tasksOf(options, launch.size);
   std::size_t mostBytes = 0;
   for (const Task& task : tasks) mostBytes = std::max(mostBytes, task.bytes());

@@ -143,6 +143,7 @@ void addOptions(CLI::App& app, Words& words, Options& options) {
   app.add_option("--peers", words.peers, "Interleave with " + peerNames());
   app.add_option("--rounds", options.rounds, "Turns that each library takes, with peers [5]")
       ->check(CLI::Range(1, 1000));
+  app.add_option("--bind", options.bind, "0: let the ranks that we start move between CPUs [1]");
   app.add_option("--python", options.python, "Interpreter that has torch, for gloo and torch");
   app.add_option("--format", options.format, "table nccl hccl json csv [table]")
       ->check(CLI::IsMember({"table", "nccl", "hccl", "json", "csv"}));

@@ -23,6 +23,8 @@ struct Options {
   bool reuseBuffers = false;
   bool inPlace = false;
   std::vector<std::string> peers;
+  bool bind = true;    ///< each rank to a CPU of its own, where there are enough and we start them
+  bool bound = false;  ///< whether this was done
   std::string python;  ///< of the peers that run in torch
   std::string format = "table";
   std::string jsonFile, csvFile;  ///< "-": standard output

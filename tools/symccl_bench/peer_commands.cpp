@@ -75,6 +75,7 @@ std::vector<std::vector<std::string>> peerCommands(const std::string& name, int 
   if (launcher.empty()) absent = "mpirun." + name + " is not installed; 'make bench-peers' installs it";
   if (!absent.empty()) return {};
   std::vector<std::string> command = {launcher, "-n", size};
+  if (name == "mpich" && options.bound) command.insert(command.begin() + 1, {"-bind-to", "core"});
   if (name == "openmpi") command.insert(command.begin() + 1, {"--allow-run-as-root", "--oversubscribe"});
   command.insert(command.end(), {worker, socket});
   return {command};

@@ -15,6 +15,7 @@
 #include <sstream>
 #include <thread>
 
+#include "symccl_bench/binding.hpp"
 #include "symccl_bench/failure.hpp"
 #include "symccl_bench/peers.hpp"
 
@@ -94,6 +95,7 @@ PeerGroup::~PeerGroup() {
 void PeerGroup::launch(const std::vector<std::vector<std::string>>& commands) {
   std::vector<std::string> lines = peerEnvironment();
   const std::vector<char*> variables = pointersTo(lines);
+  const cpu_set_t& cpus = cpusAtStart();
   const pid_t parent = ::getpid();
   const int nothing = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   for (std::vector<std::string> command : commands) {
@@ -102,6 +104,7 @@ void PeerGroup::launch(const std::vector<std::vector<std::string>>& commands) {
     if (child == 0) {  // nothing but system calls from here
       ::prctl(PR_SET_PDEATHSIG, SIGTERM);
       ::setpgid(0, 0);
+      ::sched_setaffinity(0, sizeof cpus, &cpus);
       ::dup2(nothing, 0);
       ::dup2(log_, 1);
       ::dup2(log_, 2);

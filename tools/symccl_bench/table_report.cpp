@@ -17,7 +17,8 @@ class TableReporter : public Reporter {
   void begin(const Run& run) override {
     const Options& options = *run.options;
     std::fprintf(
-        out_, "# %d ranks, %s; %s%s buffers%s; %d iterations%s; %s\n", run.ranks, processorName().c_str(),
+        out_, "# %d ranks%s, %s; %s%s buffers%s; %d iterations%s; %s\n", run.ranks,
+        options.bound ? ", each on a CPU of its own" : "", processorName().c_str(),
         options.torch ? "torch.distributed, " : "", options.registration > 0 ? "registered" : "private",
         options.reuseBuffers ? " REUSED between iterations (flattering)" : " written before and read after each",
         options.iterations, options.check ? ", data checked" : ", data NOT checked",
