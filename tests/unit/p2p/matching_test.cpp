@@ -59,6 +59,10 @@ TEST(UnexpectedMessages, AreTakenInOrderOfArrivalAmongThoseAccepted) {
   EXPECT_EQ(held.match(kAnySource, kAnyTag)->id, 1u);
   EXPECT_EQ(held.match(1, kAnyTag)->id, 3u);
   EXPECT_FALSE(held.match(kAnySource, kAnyTag));
+  held.add(arrival(1, 4, 4));
+  held.add(arrival(2, 4, 2));
+  EXPECT_EQ(held.match(kAnySource, 4)->source, 1);
+  EXPECT_EQ(held.match(kAnySource, 4)->source, 2);
 }
 
 }  // namespace

@@ -127,6 +127,9 @@ TEST_F(RawPeerTest, AReceiveEndsWhenItsAckIsInTheRing) {
   record = send(Form::eager, 100);
   record.tag = 8;
   publish(record);
+  std::uint64_t got = 0;
+  const RequestPtr inlineNeedsAck = lanes_.recv(0, &got, sizeof got, 1, 9);
+  publish(send(Form::inlinedOpen, 8, 44, 9));
   // The sender of an eager message waits for nothing, and may not be driving.
   EXPECT_TRUE(ends(needsNone));
   EXPECT_FALSE(needsAck->wait(Deadline::in(std::chrono::milliseconds(20))));
@@ -136,9 +139,12 @@ TEST_F(RawPeerTest, AReceiveEndsWhenItsAckIsInTheRing) {
   lanes_.group(0).wakeOwn();
   EXPECT_TRUE(ends(sends.back()));
   EXPECT_FALSE(needsAck->done());
+  EXPECT_FALSE(inlineNeedsAck->done());
   consumed.publish(16);
   lanes_.group(0).wakeOwn();
   EXPECT_TRUE(ends(needsAck));
+  EXPECT_TRUE(ends(inlineNeedsAck));
+  EXPECT_EQ(got, 44u);
   EXPECT_EQ(needsAck->bytes(), 50000u);
 }
 
