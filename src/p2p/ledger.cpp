@@ -1,6 +1,27 @@
 #include "p2p/ledger.hpp"
 
+#include "base/log.hpp"
+
 namespace symccl {
+
+namespace {
+
+const char* nameOf(Form form) {
+  switch (form) {
+    case Form::eager:
+      return "eager";
+    case Form::located:
+      return "located";
+    case Form::onDemand:
+      return "on demand";
+    case Form::inlined:
+    case Form::inlinedOpen:
+      break;
+  }
+  return "inline";
+}
+
+}  // namespace
 
 void Ledger::opened(OpenMessage& message) {
   message.needs = message.message.peer;
@@ -19,12 +40,16 @@ void Ledger::sent(OpenMessage& send, Form form) {
   add(sends_, 1);
   add(sentBytes_, send.message.bytes);
   add(counterOf(form), 1);
+  log(LogLevel::trace, "P2P", group_.rank(), "comm ", group_.name(), " send ", send.number, " to ", send.needs, " tag ",
+      send.message.tag, " bytes ", send.message.bytes, " form ", nameOf(form));
   end(send, {}, send.message.bytes);
 }
 
 void Ledger::received(OpenMessage& receive, std::size_t bytes) {
   add(recvs_, 1);
   add(receivedBytes_, bytes);
+  log(LogLevel::trace, "P2P", group_.rank(), "comm ", group_.name(), " recv ", receive.number, " from ", receive.needs,
+      " bytes ", bytes);
   end(receive, {}, bytes);
 }
 
