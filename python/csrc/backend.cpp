@@ -64,6 +64,7 @@ ProcessGroupSymCCL::ProcessGroupSymCCL(const c10::intrusive_ptr<c10d::Store>& st
   StoreAdapter adapter(store);
   const CommunicatorOptions made{options_->group_name, options_->timeout, options_->device};
   auto communicator = Communicator::create(adapter, rank, size, made);
+  rethrowRaised();
   if (!communicator) throwError(communicator.error(), options_->timeout);
   communicator_ = std::move(*communicator);
   std::lock_guard lock(liveGroups().mutex);

@@ -24,9 +24,8 @@ struct SignalHook {
   static void run() {
     SignalScope* scope = t_scope;
     if (scope == nullptr || scope->raised_) return;
-    pybind11::gil_scoped_acquire gil;
-    if (PyErr_CheckSignals() == 0) return;
-    scope->raised_ = true;  // the exception stays with the thread until rethrow()
+    if (!signalRaised()) return;
+    scope->raised_ = true;
     if (const auto communicator = scope->communicator_.lock()) communicator->abort("a signal interrupted a call");
   }
 };
@@ -41,9 +40,7 @@ SignalScope::SignalScope(std::weak_ptr<Communicator> communicator)
 SignalScope::~SignalScope() { t_scope = outer_; }
 
 void SignalScope::rethrow() const {
-  if (!raised_) return;
-  pybind11::gil_scoped_acquire gil;
-  throw pybind11::error_already_set();
+  if (raised_) rethrowRaised();
 }
 
 bool onMainThread() {
@@ -51,9 +48,16 @@ bool onMainThread() {
   return answer;
 }
 
-void runSignalHandlers() {
+bool signalRaised() {
+  if (!onMainThread()) return false;
   pybind11::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw pybind11::error_already_set();
+  return PyErr_CheckSignals() != 0;
+}
+
+void rethrowRaised() {
+  if (!onMainThread()) return;
+  pybind11::gil_scoped_acquire gil;
+  if (PyErr_Occurred()) throw pybind11::error_already_set();
 }
 
 Status waitInterruptibly(const std::weak_ptr<Communicator>& communicator, const Request& request,
@@ -70,7 +74,7 @@ Status waitInterruptibly(const std::weak_ptr<Communicator>& communicator, const 
     Status status = request.wait(slice);
     scope.rethrow();
     if (request.done() || slice.count() == 0) return status;
-    if (onMainThread()) runSignalHandlers();  // another thread does the work, this one slept in the request
+    if (signalRaised()) rethrowRaised();  // another thread does the work, this one slept in the request
   }
 }
 

@@ -39,7 +39,11 @@ Status waitInterruptibly(const std::weak_ptr<Communicator>& communicator, const 
 /// Whether the calling thread is Python's main thread, on which signal handlers run.
 bool onMainThread();
 
-/// Runs the signal handlers that are due and throws what they raise. Takes the GIL; main thread only.
-void runSignalHandlers();
+/// Runs the signal handlers that are due, if this is Python's main thread. True if one raised; the exception stays with
+/// the thread. Takes the GIL.
+bool signalRaised();
+
+/// Throws an exception that signalRaised() left with the thread, as pybind11::error_already_set; else returns.
+void rethrowRaised();
 
 }  // namespace symccl::pytorch

@@ -2,10 +2,16 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <thread>
+
+#include "interrupt.hpp"
+
 namespace symccl::pytorch {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+constexpr std::chrono::microseconds kShortestPause{200}, kLongestPause{10'000};
 
 Error failed(const char* call, const std::string& key, const std::exception& exception) {
   const auto* error = dynamic_cast<const c10::Error*>(&exception);
@@ -24,19 +30,20 @@ Status StoreAdapter::set(const std::string& key, const Bytes& value) {
   }
 }
 
+// c10d's stores log a warning whenever a wait times out, and ranks wait for each other in short slices: so ask instead.
 Result<Bytes> StoreAdapter::get(const std::string& key, std::chrono::milliseconds wait) {
   const auto deadline = Clock::now() + wait;
+  auto pause = kShortestPause;
   try {
-    // To c10d a timeout of zero means none.
-    if (wait.count() > 0) {
-      store_->wait({key}, wait);
-    } else if (!store_->check({key})) {
-      return Error(Code::timeout, "key '" + key + "' is not in the store");
+    while (!store_->check({key})) {
+      if (signalRaised()) return Error(Code::aborted, "a signal interrupted the wait for key '" + key + "'");
+      const auto left = deadline - Clock::now();
+      if (left.count() <= 0) return Error(Code::timeout, "key '" + key + "' did not appear in the store");
+      std::this_thread::sleep_for(std::min<Clock::duration>(pause, left));
+      pause = std::min(2 * pause, kLongestPause);
     }
     return store_->get(key);
   } catch (const std::exception& exception) {
-    // The kinds of store throw different exceptions when the time is over, so the clock tells.
-    if (Clock::now() >= deadline) return Error(Code::timeout, "key '" + key + "' did not appear in the store");
     return failed("get", key, exception);
   }
 }

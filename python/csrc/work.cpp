@@ -95,11 +95,10 @@ void OperationWork::waitAtMost(std::chrono::milliseconds timeout) {
     const auto now = std::chrono::steady_clock::now();
     TORCH_CHECK_WITH(DistBackendError, now < deadline, "symccl: Timed out waiting ", timeout.count(), "ms for ", name_,
                      " to end; it goes on");
-    const auto slice = std::chrono::steady_clock::now() + kSignalSlice;
-    cv_.wait_until(lock, std::min(slice, deadline));
-    if (completed_ || !onMainThread()) continue;
+    cv_.wait_until(lock, std::min(now + kSignalSlice, deadline));
+    if (completed_) continue;
     lock.unlock();
-    runSignalHandlers();
+    if (signalRaised()) rethrowRaised();
     lock.lock();
   }
 }

@@ -86,6 +86,52 @@ def test_split_group():
     run_ranks(3, splits)
 
 
+def merges(rank, path):
+    """Two groups of one rank each become one of two."""
+    dist.init_process_group("symccl", init_method=f"file://{path}.{rank}", rank=0, world_size=1)
+    store = dist.FileStore(f"{path}.both", 2)
+    both = dist.group.WORLD.merge_remote_group(store, 2, seconds(30), "both", "both")
+    x = torch.full((3,), float(rank + 1))
+    both.allreduce([x]).wait()
+    assert both.size() == 2 and x[0].item() == 3
+
+
+def test_merge_remote_group(tmp_path):
+    run_ranks(2, merges, str(tmp_path / "store"), init=False)
+
+
+def completion_hook(rank):
+    seen = []
+    dist.group.WORLD._register_on_completion_hook(seen.append)
+    assert dist.group.WORLD._has_hooks()
+    dist.all_reduce(torch.ones(1000))
+    dist.broadcast(torch.ones(1000), 0, async_op=True).wait()
+    dist.barrier()
+    dist.group.WORLD._wait_for_pending_works()
+    assert [(info.op_type.name, info.seq) for info in seen] == [("ALLREDUCE", 1), ("BROADCAST", 2), ("BARRIER", 3)]
+    assert all(info.time_finished >= info.time_started for info in seen)
+
+
+def test_completion_hook():
+    run_ranks(2, completion_hook)
+
+
+def memory_stats(rank):
+    pool = symccl.MemPool()
+    symccl.register_mem_pool(None, pool)
+    with symccl.use_mem_pool(pool):
+        x = torch.ones(1 << 20)
+    stats = backend_of().memory_stats
+    stats = stats() if callable(stats) else stats
+    assert stats["registered_bytes"] == sum(segment["total_size"] for segment in pool.snapshot())
+    assert stats["heap_bytes"] > stats["heap_peak"] >= stats["heap_used"] >= stats["registered_bytes"]
+    del x
+
+
+def test_memory_stats():
+    run_ranks(2, memory_stats)
+
+
 def again_and_again(rank):
     """Groups come and go, WORLD too, in one process."""
     for i in range(3):

@@ -87,14 +87,19 @@ def test_killed(which):
             assert seen - killed < 1, f"noticed after {seen - killed:.2f} s"
 
 
+def process_state(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
 def stopped(rank):
-    dist.barrier()
-    if rank == 1:
-        mark("ready")
-        dist.barrier()
-        return None
+    still_usable()
     mark("ready")
-    time.sleep(0.5)
+    if rank == 1:
+        time.sleep(60)
+    pid = dist.group.WORLD._get_backend(CPU).pids()[1]
+    while process_state(pid) != "T":
+        time.sleep(0.01)
     with pytest.raises(dist.DistBackendError) as caught:
         dist.all_reduce(torch.ones(1000))
     return str(caught.value)
