@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <mutex>
 
 namespace symccl {
 
@@ -12,5 +13,19 @@ std::uint64_t forkGeneration();
 /// Registers `handler` to run in each forked child, before fork() returns there. Async-signal-safe handlers only; at
 /// most 8; never removed. Registering one twice is a no-op.
 void onForkInChild(void (*handler)());
+
+/// A mutex of what a forked child goes on using. fork() waits until nobody holds it, so that it is free in the child
+/// too. Held for moments only, never while another one is; never destroyed; at most 8 in a process.
+class ForkSafeMutex {
+ public:
+  ForkSafeMutex();
+  ForkSafeMutex(const ForkSafeMutex&) = delete;
+  ForkSafeMutex& operator=(const ForkSafeMutex&) = delete;
+  void lock() { mutex_.lock(); }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
 
 }  // namespace symccl

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <map>
 #include <set>
+#include <tuple>
 
 #include "base/checks.hpp"
 #include "base/environment.hpp"
@@ -20,22 +20,23 @@ namespace symccl {
 
 namespace {
 
-/// The names in use in this process, each with its rank. Leaked: communicators may outlive static destructors.
+/// The names in use in this process, each with its rank; those of a parent process do not count. Leaked: communicators
+/// may outlive static destructors.
 class LiveNames {
  public:
   static bool take(const std::string& name, int rank) {
     std::lock_guard lock(state().mutex);
-    return state().names.insert({name, rank}).second;
+    return state().names.insert({forkGeneration(), name, rank}).second;
   }
   static void give(const std::string& name, int rank) {
     std::lock_guard lock(state().mutex);
-    state().names.erase({name, rank});
+    state().names.erase({forkGeneration(), name, rank});
   }
 
  private:
   struct State {
-    std::mutex mutex;
-    std::set<std::pair<std::string, int>> names;
+    ForkSafeMutex mutex;
+    std::set<std::tuple<std::uint64_t, std::string, int>> names;
   };
   static State& state() {
     static State& all = *new State;

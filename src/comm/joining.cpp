@@ -4,9 +4,9 @@
 #include <bit>
 #include <limits>
 #include <map>
-#include <mutex>
 
 #include "base/checks.hpp"
+#include "base/fork.hpp"
 
 namespace symccl {
 
@@ -35,8 +35,8 @@ std::string ranksText(const std::vector<int>& ranks) {
 
 // Keys of a store are never used twice.
 Meeting Meeting::next(Store& store, const std::string& name, int rank) {
-  static std::mutex mutex;
-  static std::map<std::pair<std::string, int>, std::uint64_t> counts;
+  static auto& mutex = *new ForkSafeMutex;
+  static auto& counts = *new std::map<std::pair<std::string, int>, std::uint64_t>;
   std::lock_guard lock(mutex);
   return Meeting(store, text("symccl/", name, "/", ++counts[{name, rank}], "/"), rank);
 }

@@ -4,11 +4,13 @@
 #include <bit>
 #include <memory>
 
+#include "base/fork.hpp"
+
 namespace symccl {
 
 AreaAllocator& AreaAllocator::of(Heap& heap) {
   // Leaked: communicators may be destroyed by static destructors.
-  static auto& mutex = *new std::mutex;
+  static auto& mutex = *new ForkSafeMutex;
   static auto& all = *new std::map<Heap*, std::unique_ptr<AreaAllocator>>;
   std::lock_guard lock(mutex);
   auto& allocator = all[&heap];

@@ -5,6 +5,9 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
 
 namespace symccl {
 namespace {
@@ -43,6 +46,27 @@ TEST(Fork, HandlersRunInTheChildOnceAfterTheCount) {
   const std::uint64_t here = forkGeneration();
   EXPECT_EQ(inChild([&] { return generationSeen == here + 1 ? handled.load() : 99; }), 1);
   EXPECT_EQ(handled.load(), 0);
+}
+
+TEST(Fork, ItsMutexIsFreeInTheChild) {
+  static ForkSafeMutex& mutex = *new ForkSafeMutex;
+  std::atomic<bool> stop{false};
+  std::thread holder([&] {
+    while (!stop) {
+      std::lock_guard lock(mutex);
+      std::this_thread::sleep_for(std::chrono::microseconds(500));
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(inChild([] {
+                ::alarm(20);
+                std::lock_guard lock(mutex);
+                return 7;
+              }),
+              7);
+  }
+  stop = true;
+  holder.join();
 }
 
 }  // namespace
