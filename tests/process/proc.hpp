@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
+#include <cstdint>
+#include <vector>
 
 namespace symccl::test {
 
@@ -16,9 +17,11 @@ std::size_t residentShared();
 /// Bytes of the heap of this process's default device that have pages.
 std::size_t heapPages();
 
-/// What is there of ours for others to find: names in /proc/net/unix, files in /dev/shm, one a line.
-std::string namesInTheSystem();
-/// Bytes of shared memory in the whole machine.
-std::size_t sharedMemoryOfMachine();
+/// The file that is this process's heap, and the sockets that are its own: numbers that outlive it where they do.
+std::uint64_t heapInode();
+std::vector<std::uint64_t> socketInodes();
+/// Whether any process of the machine that can be looked into has the file open or mapped.
+bool someoneHolds(std::uint64_t inode);
+bool isSocket(std::uint64_t inode);
 
 }  // namespace symccl::test

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/types.h>
 
 #include <array>
@@ -28,6 +29,20 @@ struct Stage {
   std::array<std::atomic<std::int64_t>, 64> words{};
   std::array<std::atomic<std::int32_t>, kMostProcesses> pids{};
   SharedStore::Table table;
+};
+
+/// Memory that a test shares with its processes, zero at first; for what it must know after they have ended.
+template <class T>
+class SharedMemory {
+ public:
+  SharedMemory() : value_(::mmap(nullptr, sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0)) {}
+  SharedMemory(const SharedMemory&) = delete;
+  SharedMemory& operator=(const SharedMemory&) = delete;
+  ~SharedMemory() { ::munmap(value_, sizeof(T)); }
+  T* operator->() { return static_cast<T*>(value_); }
+
+ private:
+  void* value_;
 };
 
 /// One process of a test. Failures of EXPECT inside it fail the test. RANK, LOCAL_RANK, WORLD_SIZE and
