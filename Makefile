@@ -1,5 +1,5 @@
-# make setup | demo | test | models | bench-peers | format | clean; see CONTRIBUTING.md.
-.PHONY: setup demo test models bench-peers format clean
+# make setup | demo | test | models | bench-peers | bench | format | clean; see CONTRIBUTING.md.
+.PHONY: setup demo test models bench-peers bench format clean
 .DEFAULT_GOAL := setup
 
 setup:            ## what is missing is installed, then everything is built
@@ -18,6 +18,9 @@ models:           ## all configurations of the protocol's models; some minutes, 
 
 bench-peers: setup  ## installs Open MPI and MPICH and builds their workers, for symccl-bench --peers
 	@scripts/bench_peers.sh
+
+bench: bench-peers  ## the standing comparison, ten minutes of a quiet machine; writes docs/performance.md
+	@.venv/bin/python scripts/bench.py
 
 format: setup     ## formats all code in place
 	@scripts/format.sh

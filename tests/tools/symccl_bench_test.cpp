@@ -161,5 +161,19 @@ TEST(SymcclBench, APeerThatIsNotThereIsNamed) {
   EXPECT_EQ(ran.code, 0) << ran.output;
 }
 
+TEST(SymcclBench, TheStandingComparisonWritesItsPage) {
+  const Ran ran =
+      shell("d=$(mktemp -d) && timeout 100 python3 -B " SYMCCL_BENCH_SCRIPT " --quick --program " SYMCCL_BENCH
+            " --results $d/r.json --page $d/p.md --machine here --only \"other collectives, private\" && "
+            "python3 -c 'import json, sys; assert list(json.load(open(sys.argv[1]))[\"runs\"]) == "
+            "[\"other collectives, private\"]' $d/r.json && cat $d/p.md; code=$?; rm -r $d; exit $code");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(has(ran.output, "| all_reduce | all_reduce | 64 MiB | the wall | <= 0.85 | not measured |  |"))
+      << ran.output;
+  EXPECT_TRUE(has(ran.output, "    symccl-bench reduce_scatter all_gather all_to_all broadcast -R 0 -b 4K"))
+      << ran.output;
+  EXPECT_TRUE(has(ran.output, "| all_to_all | 64 KiB | ")) << ran.output;
+}
+
 }  // namespace
 }  // namespace symccl

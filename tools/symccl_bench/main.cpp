@@ -144,7 +144,8 @@ int runRank(Options options) {
   std::unique_ptr<Outputs> outputs;
   if (launch.rank == 0) outputs = std::make_unique<Outputs>(options);
   if (outputs) outputs->begin({launch.size, startedHere() ? "symccl-bench" : launch.launcher, &options});
-  bool right = true, measured = true;
+  bool right = true;
+  std::string reason;  // why a row has no times
   for (std::size_t i = 0; i < tasks.size(); ++i) {
     if (outputs) progress(i, tasks.size(), tasks[i]);
     const Row row = bench.run(tasks[i]);
@@ -156,16 +157,17 @@ int runRank(Options options) {
       inPlace = bench.run(task);
     }
     right = right && allRight(row) && (!both || allRight(inPlace));
-    measured = measured && row.libraries.front().absent.empty();
+    if (!row.libraries.front().absent.empty()) reason = row.libraries.front().absent;
     if (outputs) outputs->row(row, both ? &inPlace : nullptr);
   }
   if (outputs) {
     progress(tasks.size(), tasks.size(), tasks.back());
     outputs->end();
     if (!right) std::fprintf(stderr, "symccl-bench: wrong data\n");
+    if (!reason.empty()) std::fprintf(stderr, "symccl-bench: rows without times: %s\n", reason.c_str());
   }
   area.barrier(Waiting::patient);  // the first rank that fails takes the others with it
-  return !right ? kWrongData : !measured ? kFailed : 0;
+  return !right ? kWrongData : !reason.empty() ? kFailed : 0;
 }
 
 int start(const Options& options, char** argv) {
