@@ -83,7 +83,7 @@ void await(const std::atomic<std::uint64_t>& word, std::uint64_t value, Waiting 
     if (waiting == Waiting::brisk) {
       ::sched_yield();
     } else {
-      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     if (Clock::now() > until) throw Failure("another rank has not come for ten minutes");
   }
