@@ -1,5 +1,6 @@
 #include "peers/links.hpp"
 
+#include <fcntl.h>
 #include <sys/eventfd.h>
 
 #include "base/checks.hpp"
@@ -34,8 +35,10 @@ Result<Links*> Links::instance() {
   if (!listener) return listener.error().in("links to other processes");
   FileDescriptor wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake) return systemError("eventfd").in("links to other processes");
-  auto state =
-      std::make_unique<State>(std::move(entry), std::move(listener->socket), ProcessDescriptor(std::move(wake)));
+  FileDescriptor reserve(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!reserve) return systemError("opening /dev/null").in("links to other processes");
+  auto state = std::make_unique<State>(std::move(entry), std::move(listener->socket),
+                                       ProcessDescriptor(std::move(wake)), std::move(reserve));
   state->inherited = inheritedByChild.load(std::memory_order_relaxed);
 
   // Two threads may come here at once: one's is kept, the other's was told to nobody. No lock, which a fork could leave
@@ -66,7 +69,7 @@ Result<Peer*> Links::reach(const ProcessEntry& entry, Deadline deadline, const s
       if (link->peer.gone()) return state.goneError(*link);
       return &link->peer;
     }
-    if (std::optional<Error> refusal = state.refusalOf(entry, pidHere))
+    if (std::optional<Error> refusal = state.takeRefusal(entry, pidHere))
       return refusal->in("link to " + pidText(entry, pidHere));
     if (connects && state.connecting.insert(entry.process).second) {
       lock.unlock();

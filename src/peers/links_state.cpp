@@ -4,6 +4,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/checks.hpp"
 #include "base/fork.hpp"
 #include "bootstrap/quiet_thread.hpp"
@@ -28,8 +30,12 @@ FileDescriptor pidfdOf(int socket, int pidHere) {
 
 }  // namespace
 
-Links::State::State(ProcessEntry entry, ProcessDescriptor listener_, ProcessDescriptor wake_)
-    : self(std::move(entry)), generation(forkGeneration()), listener(std::move(listener_)), wake(std::move(wake_)) {
+Links::State::State(ProcessEntry entry, ProcessDescriptor listener_, ProcessDescriptor wake_, FileDescriptor reserve_)
+    : self(std::move(entry)),
+      generation(forkGeneration()),
+      listener(std::move(listener_)),
+      wake(std::move(wake_)),
+      reserve(std::move(reserve_)) {
   links.emplace(self.process, std::make_unique<Link>(self, true, static_cast<int>(self.pid)));
 }
 
@@ -53,13 +59,16 @@ Links::State::Link& Links::State::add(const ProcessEntry& entry, ProcessDescript
   return added;
 }
 
-std::optional<Error> Links::State::refusalOf(const ProcessEntry& entry, int pidHere) {
+std::optional<Error> Links::State::takeRefusal(const ProcessEntry& entry, int pidHere) {
   while (!refusals.empty() && refusals.front().forget.passed()) refusals.pop_front();
-  for (const Refusal& one : refusals) {
-    const bool same = one.process ? *one.process == entry.process : pidHere != 0 && pidHere == one.pidHere;
-    if (same) return one.reason;
-  }
-  return std::nullopt;
+  const auto found = std::find_if(refusals.begin(), refusals.end(), [&](const Refusal& one) {
+    if (one.process) return *one.process == entry.process;
+    return one.pidHere == kAnyone || (pidHere != 0 && pidHere == one.pidHere);
+  });
+  if (found == refusals.end()) return std::nullopt;
+  Error reason = std::move(found->reason);
+  refusals.erase(found);
+  return reason;
 }
 
 Error Links::State::goneError(const Link& link) const {

@@ -49,21 +49,23 @@ struct Links::State {
     std::map<Uuid, Heap*> ownHeaps;  ///< of the link that stands for this process
   };
 
-  /// Why a process that wanted a link did not get it: its counterpart here, which waits for it, is told.
+  /// Why a process that wanted a link did not get it: its counterpart here, which waits for it, is told, once.
   struct Refusal {
     std::optional<Uuid> process;  ///< else known by its pid alone
-    int pidHere;
+    int pidHere;                  ///< or kAnyone
     Error reason;
     Deadline forget;
   };
 
-  State(ProcessEntry entry, ProcessDescriptor listener, ProcessDescriptor wake);
+  static constexpr int kAnyone = -1;
+
+  State(ProcessEntry entry, ProcessDescriptor listener, ProcessDescriptor wake, FileDescriptor reserve);
 
   // links_state.cpp
   Status usable() const;
   Link* find(const Uuid& process);
   Link& add(const ProcessEntry& entry, ProcessDescriptor socket, int pidHere);
-  std::optional<Error> refusalOf(const ProcessEntry& entry, int pidHere);
+  std::optional<Error> takeRefusal(const ProcessEntry& entry, int pidHere);
   Error goneError(const Link& link) const;
   Status startSentinel();
   void wakeSentinel();

@@ -68,7 +68,6 @@ void Links::State::collectPollSet(PollSet& set) {
 }
 
 void Links::State::watchAll() {
-  reserve = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
   PollSet set;
   for (;;) {
     collectPollSet(set);
@@ -123,6 +122,8 @@ void Links::State::refuseForLackOfDescriptors() {
     Acceptance one(ProcessDescriptor(std::move(made)), peer ? peer->pid : 0);
     one.refuse(problem);
     if (peer) recordRefusal(std::nullopt, peer->pid, problem);
+  } else {
+    recordRefusal(std::nullopt, kAnyone, problem);  // the reserve was taken by somebody else
   }
   reserve = FileDescriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
 }
