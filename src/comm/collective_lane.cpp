@@ -182,10 +182,6 @@ void CollectiveLane::stop() {
 Status CollectiveLane::execute(Issue& issue) {
   if (group_.failed()) return group_.status();
   if (group_.size() == 1) return runAlone(issue.operation);
-  const bool located = issue.call.sendLocated && issue.call.recvLocated;
-  if (issue.call.form == Form::buffers && !located) {
-    if (Status status = backStaging(); !status) return status;
-  }
   const Doing doing{nameOf(issue.operation.kind), sequence_.load(std::memory_order_relaxed) + 1};
   sequence_.store(doing.number, std::memory_order_relaxed);
   const std::uint64_t before = group_.steps();
@@ -207,7 +203,7 @@ Status CollectiveLane::attempt(Issue& issue, const Doing& doing, Round& round) {
   if (!plan) return plan.error();
   if (Status status = group_.interrupted(doing); !status) return status;
   if (plan->algorithm->path == Path::staged) {
-    if (Status status = backStaging(); !status) return status;
+    if (Status status = backStaging(doing); !status) return status;
   }
   if (Status status = plan->algorithm->run(round); !status) return status;
   std::uint64_t bytes = 0;
@@ -283,10 +279,13 @@ bool CollectiveLane::touched(std::uint64_t n) {
   return plan(calls_, stagedOnly_).algorithm->path == Path::zeroCopy;
 }
 
-Status CollectiveLane::backStaging() {
+Status CollectiveLane::backStaging(const Doing& doing) {
   if (stagingBacked_) return {};
   const std::size_t offset = group_.place(group_.rank()).areaOffset + group_.ownArea().layout().staging;
-  if (Status status = group_.heap().back(offset, 3 * kStagingSlot); !status) return status.error().in("staging slots");
+  if (Status status = group_.heap().back(offset, 3 * kStagingSlot); !status) {
+    return Error(status.error().code(),
+                 text(group_.describe(doing), ": no memory for staging: ", status.error().message()), group_.rank());
+  }
   stagingBacked_ = true;
   return {};
 }

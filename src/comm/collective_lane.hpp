@@ -60,7 +60,7 @@ class CollectiveLane : public Driver {
   Status readCalls(std::uint64_t n);
   bool touched(std::uint64_t n);
   void fillEagerSlot(const Operation& operation, const Layout& layout, std::byte* slot) const;
-  Status backStaging();
+  Status backStaging(const Doing& doing);
   Status runAlone(const Operation& operation);
   void trace(const Doing& doing, const Operation& operation, const Plan& plan) const;
 
