@@ -1,16 +1,14 @@
 // A heap larger than the memory: what is asked beyond it is an error, and nobody is killed.
 
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
-#include <fstream>
 #include <string>
 
-#include "base/cgroup.hpp"
 #include "base/host.hpp"
 #include "heap_fixture.hpp"
 #include "in_child.hpp"
+#include "limited_cgroup.hpp"
 #include "symccl/memory.hpp"
 
 namespace symccl {
@@ -45,40 +43,6 @@ TEST(MemoryLimit, MoreThanTheMachineHasIsAnError) {
   EXPECT_EQ(pool->allocate(asked).error().code(), Code::memory);
   EXPECT_TRUE(pool->allocate(kMebibyte));
 }
-
-// A cgroup with a limit below the process's own, where this user may make one.
-class LimitedCgroup {
- public:
-  explicit LimitedCgroup(std::size_t limit) {
-    const auto read = [](const char* path) {
-      std::ifstream file(path);
-      return std::string(std::istreambuf_iterator<char>(file), {});
-    };
-    const auto levels =
-        cgroupLevels(parseCgroupMounts(read("/proc/self/mountinfo")), read("/proc/self/cgroup"), "memory");
-    for (const CgroupLevel& level : levels) {
-      folder_ = level.folder + "/symccl-test-" + std::to_string(::getpid());
-      if (::mkdir(folder_.c_str(), 0755) != 0) continue;
-      std::ofstream file(folder_ + (level.unified ? "/memory.max" : "/memory.limit_in_bytes"));
-      file << limit << std::flush;
-      if (file) return;
-      ::rmdir(folder_.c_str());
-    }
-    folder_.clear();
-  }
-  ~LimitedCgroup() {
-    if (!folder_.empty()) ::rmdir(folder_.c_str());
-  }
-  explicit operator bool() const { return !folder_.empty(); }
-  bool enter() const {
-    std::ofstream file(folder_ + "/cgroup.procs");
-    file << ::getpid() << std::flush;
-    return static_cast<bool>(file);
-  }
-
- private:
-  std::string folder_;
-};
 
 TEST(MemoryLimit, MoreThanTheCgroupHasIsAnError) {
   constexpr std::size_t kLimit = 256 * kMebibyte;
