@@ -1,8 +1,10 @@
 // symccl-bench as a user calls it: arguments, formats, launchers' variables, and that wrong data shows.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <fstream>
 #include <string>
 
 namespace symccl {
@@ -159,6 +161,33 @@ TEST(SymcclBench, APeerThatIsNotThereIsNamed) {
   const Ran ran = judgeJson(std::string(kShort) + "all_reduce -b 64 -e 64 --peers gloo --python /nowhere/python3",
                             "assert d[\"rows\"][0][\"peers\"][\"gloo\"][\"absent\"]");
   EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(SymcclBench, CompareTellsWhatBecameSlower) {
+  const std::string folder = testing::TempDir() + "symccl-bench-compare-" + std::to_string(::getpid());
+  const auto write = [&](const char* name, const char* median, const char* p10, const char* p90) {
+    const std::string path = folder + name;
+    std::ofstream(path) << R"({"ranks": 2, "rows": [{"operation": "all_reduce", "size": 8, "median_us": )" << median
+                        << R"(, "p10_us": )" << p10 << R"(, "p90_us": )" << p90 << "}]}\n";
+    return path;
+  };
+  const std::string old = write("-old", "1.0", "0.9", "1.2"), slow = write("-slow", "1.5", "1.3", "1.9");
+  const std::string noisy = write("-noisy", "1.3", "1.1", "1.9");
+  const Ran slower = bench("compare " + old + " " + slow);
+  EXPECT_EQ(slower.code, 1);
+  EXPECT_TRUE(has(slower.output, "SLOWER 1.00 -> 1.50 us (x1.50)") && has(slower.output, "all_reduce"))
+      << slower.output;
+  const Ran faster = bench("compare " + slow + " " + old);
+  EXPECT_EQ(faster.code, 0);
+  EXPECT_TRUE(has(faster.output, "1 rows in both, 0 slower, 1 faster")) << faster.output;
+  EXPECT_TRUE(has(bench("compare " + old + " " + noisy).output, "0 slower, 0 faster"));
+  EXPECT_EQ(bench("compare " + old).code, 2);
+  const Ran missing = bench("compare " + old + " /nowhere.json");
+  EXPECT_EQ(missing.code, 3);
+  EXPECT_TRUE(has(missing.output, "cannot read /nowhere.json"));
+  std::ofstream(folder + "-bad") << R"({"rows": [)";
+  EXPECT_TRUE(has(bench("compare " + old + " " + folder + "-bad").output, "no JSON at byte"));
+  for (const char* name : {"-old", "-slow", "-noisy", "-bad"}) std::remove((folder + name).c_str());
 }
 
 TEST(SymcclBench, TheStandingComparisonWritesItsPage) {

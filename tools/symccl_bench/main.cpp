@@ -10,6 +10,7 @@
 
 #include "symccl/spawn.hpp"
 #include "symccl_bench/binding.hpp"
+#include "symccl_bench/compare.hpp"
 #include "symccl_bench/failure.hpp"
 #include "symccl_bench/measure.hpp"
 #include "symccl_bench/options.hpp"
@@ -190,6 +191,8 @@ int main(int argc, char** argv) {
   const symccl::bench::Parsed parsed = symccl::bench::parseOptions(argc, argv);
   if (!parsed.run) return parsed.code;
   try {
+    const symccl::bench::Options& options = parsed.options;
+    if (!options.compareBefore.empty()) return symccl::bench::compare(options.compareBefore, options.compareAfter);
     return symccl::bench::start(parsed.options, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "symccl-bench: %s\n", error.what());

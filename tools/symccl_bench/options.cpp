@@ -122,7 +122,7 @@ std::vector<std::string> peersOf(const std::string& list) {
 }
 
 void addOptions(CLI::App& app, Words& words, Options& options) {
-  app.add_option("what", words.what, "[torch] and operations: all " + operationNames());
+  app.add_option("what", words.what, "[torch] and operations: all " + operationNames() + "; or: compare OLD NEW");
   app.add_option("-p,--ranks", options.ranks, "Ranks to start; without: the launcher's, else 2")
       ->check(CLI::Range(1, 128));
   app.add_option("-b,--begin", words.begin, "Smallest size of the whole array [8]");
@@ -154,13 +154,20 @@ void addOptions(CLI::App& app, Words& words, Options& options) {
 }
 
 constexpr const char* kFooter =
-    "Sizes may end in K, M, G. Exit code: 0; 1 wrong data; 2 wrong usage; 3 anything else.\n\n"
+    "Sizes may end in K, M, G. Exit code: 0; 1 wrong data, or (compare) slower rows; 2 wrong usage; 3 anything "
+    "else.\n\n"
     "Examples:\n"
     "  symccl-bench all_reduce --ranks 2 -b 8 -e 64M -f 4 -n 100 --peers gloo,openmpi,mpich,shm-staged\n"
     "  symccl-bench all -p 4 -d all -o all -b 1K -e 1M --format json > rows.json\n"
     "  mpirun -n 2 symccl-bench all_gather -b 1M -e 1G -R 0";
 
 void understand(Options& options, const Words& words, bool hasFactor) {
+  if (!words.what.empty() && words.what.front() == "compare") {
+    if (words.what.size() != 3) throw Failure("compare takes two files of results: the old one and the new one");
+    options.compareBefore = words.what[1];
+    options.compareAfter = words.what[2];
+    return;
+  }
   options.ops = opsOf(words.what, options.torch);
   options.types = chosen(words.type, "-d", types());
   options.reductions = chosen(words.operation, "-o", reductions());

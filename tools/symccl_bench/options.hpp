@@ -10,8 +10,9 @@
 namespace symccl::bench {
 
 struct Options {
-  bool torch = false;   ///< measure torch.distributed instead of the C++ interface
-  std::vector<Op> ops;  ///< what to measure: the product of these five
+  std::string compareBefore, compareAfter;  ///< both set: compare these files, measure nothing
+  bool torch = false;                       ///< measure torch.distributed instead of the C++ interface
+  std::vector<Op> ops;                      ///< what to measure: the product of these five
   std::vector<DataType> types;
   std::vector<ReduceOp> reductions;
   std::vector<int> roots;          ///< -1: every rank in turn
