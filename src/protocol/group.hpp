@@ -94,8 +94,8 @@ class Group {
 
   /// Publishes announcement n.
   void announce(std::uint64_t n, const std::array<std::uint64_t, 7>& words);
-  /// Waits until every member has announced n, then looks at the bells. Whoever goes on to touch a member's buffers asks
-  /// interrupted() first; comparing the announcements comes before that, so that a mismatch is seen by all alike.
+  /// Waits until every member has announced n, then looks at the bells. Whoever goes on to touch a member's buffers
+  /// asks interrupted() first; comparing the announcements comes before that, so that a mismatch is seen by all alike.
   Status arrive(const Doing& doing, Deadline deadline);
   /// The announcement n of a member, after arrive(). Code::corrupt if its line shows another operation.
   Result<Announcement> announced(int member, std::uint64_t n) const;
