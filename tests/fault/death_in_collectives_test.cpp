@@ -1,5 +1,7 @@
 // A rank is killed in or between collectives: the others say who, at once, and can go on without it.
 
+#include <cstdio>
+
 #include "fault/survivors.hpp"
 #include "fault/tripwire.hpp"
 
@@ -11,6 +13,11 @@ const std::vector<int> kSurvivors{0, 2};
 
 Status sum(Communicator& comm, std::int32_t* data, std::size_t count) {
   return comm.run(Operation::allReduce(data, data, count, DataType::int32, ReduceOp::sum));
+}
+
+std::int64_t now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
 }
 
 TEST(DeathInCollectives, BeforeTheFirst) {
@@ -35,12 +42,15 @@ TEST(DeathInCollectives, WhileTheOthersWaitForItToArrive) {
       if (process.rank() == kVictim) {
         process.meet(0);
         std::this_thread::sleep_for(100ms);
+        process.word(0) = now();
         die();
       }
       const Request request =
           comm->start(Operation::allReduce(data.data(), data.data(), count, DataType::int32, ReduceOp::sum));
       process.meet(0);
-      expectGone(request.wait(), process, kVictim);
+      const Status status = request.wait();
+      if (process.rank() == 0) std::printf("noticed after %lld ms\n", static_cast<long long>(now() - process.word(0)));
+      expectGone(status, process, kVictim);
       goOn(process, comm, kSurvivors);
     };
     onProcesses(3, body, {kVictim});
@@ -157,6 +167,23 @@ TEST(DeathInCollectives, OperationsInTheQueueEnd) {
     goOn(process, comm, kSurvivors);
   };
   onProcesses(3, body, {kVictim});
+}
+
+// More than 16 ranks arrive through the lines of leaders: of ranks 0 and 16 here.
+TEST(DeathInCollectives, OfLeadersAndTheirMembers) {
+  constexpr int kRanks = 18;
+  for (const int victim : {5, 16, 17}) {
+    const auto body = [=](RankProcess& process) {
+      auto comm = process.join();
+      std::vector<std::int32_t> data(1025);
+      ASSERT_OK(sum(*comm, data.data(), data.size()));
+      process.meet(0);
+      if (process.rank() == victim) die();
+      expectGone(sum(*comm, data.data(), data.size()), process, victim);
+      expectSticky(*comm);
+    };
+    onProcesses(kRanks, body, {victim});
+  }
 }
 
 // Two communicators: the death of a member of one does not concern the other.
