@@ -136,16 +136,22 @@ py::dict stats(ProcessGroupSymCCL& group) {
 }
 
 void bindMemory(py::module_& module) {
-  py::class_<PoolAllocator, std::shared_ptr<PoolAllocator>>(module, "PoolAllocator")
+  py::class_<PoolAllocator, std::shared_ptr<PoolAllocator>>(
+      module, "PoolAllocator", "`backend.mem_allocator`: names the heap that a MemPool takes its memory from.")
       .def_property_readonly("device", &PoolAllocator::ordinal);
-  py::class_<MemPool, std::shared_ptr<MemPool>>(module, "MemPool")
+  py::class_<MemPool, std::shared_ptr<MemPool>>(
+      module, "MemPool",
+      "A pool of memory that every rank of this host can reach: tensors made inside of use_mem_pool(pool) lie in it.")
       .def(py::init(&makePool), py::arg("allocator") = py::none(), py::arg("use_on_oom") = false,
            py::arg("no_split") = false)
       .def_property_readonly("id", [](const MemPool& pool) { return py::make_tuple(0, pool.id()); })
       .def_property_readonly("allocator", &MemPool::allocator)
-      .def("use_count", &MemPool::useCount)
-      .def("snapshot", &snapshot, py::arg("include_traces") = true)
-      .def("trim", [](const MemPool& pool) { return pool.pool()->trim(); }, NoGil());
+      .def("use_count", &MemPool::useCount, "One, and one more for each use_mem_pool context that is open.")
+      .def("snapshot", &snapshot, py::arg("include_traces") = true,
+           "The segments and their blocks, with the keys of torch.cuda.MemPool.snapshot(). Sizes are bytes.")
+      .def(
+          "trim", [](const MemPool& pool) { return pool.pool()->trim(); }, NoGil(),
+          "Gives segments without a block in use back to the heap; returns their bytes.");
   py::class_<MemPoolUse>(module, "_MemPoolUse")
       .def(py::init<std::shared_ptr<MemPool>>())
       .def("enter", &MemPoolUse::enter)
@@ -153,7 +159,9 @@ void bindMemory(py::module_& module) {
 }
 
 void bindBackend(py::module_& module) {
-  py::class_<GroupOptions, c10d::Backend::Options, c10::intrusive_ptr<GroupOptions>>(module, "Options")
+  py::class_<GroupOptions, c10d::Backend::Options, c10::intrusive_ptr<GroupOptions>>(
+      module, "Options",
+      "Options of a group, for pg_options. device: ordinal of the heap to use; -1 is this process's default.")
       .def(py::init<std::chrono::milliseconds, int>(), py::arg("timeout") = kBackendDefaultTimeout,
            py::arg("device") = -1)
       .def_readwrite("device", &GroupOptions::device)
@@ -162,9 +170,12 @@ void bindBackend(py::module_& module) {
            [](const GroupOptions& self, const py::dict&) { return c10::make_intrusive<GroupOptions>(self); });
 
   using Group = ProcessGroupSymCCL;
-  py::class_<Group, c10d::Backend, c10::intrusive_ptr<Group>>(module, "ProcessGroupSymCCL")
-      .def("register_mem_pool", &Group::registerMemPool, py::arg("pool"), py::arg("symm") = false, NoGil())
-      .def("deregister_mem_pool", &Group::deregisterMemPool, py::arg("pool"), NoGil())
+  py::class_<Group, c10d::Backend, c10::intrusive_ptr<Group>>(
+      module, "ProcessGroupSymCCL", "The backend of a group: group._get_backend(torch.device('cpu')).")
+      .def("register_mem_pool", &Group::registerMemPool, py::arg("pool"), py::arg("symm") = false, NoGil(),
+           "Marks the pool's segments, present and future, as symmetric memory of this group. symm must be True.")
+      .def("deregister_mem_pool", &Group::deregisterMemPool, py::arg("pool"), NoGil(),
+           "Ends what register_mem_pool began.")
       .def("verify_mem_pool", &Group::verifyPool, py::arg("pool"), NoGil())
       .def("is_symmetric", &Group::isSymmetric, py::arg("tensor"), NoGil())
       .def("stats", &stats)

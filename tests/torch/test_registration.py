@@ -135,6 +135,28 @@ def test_several_groups():
     run_ranks(2, several_groups)
 
 
+def without_a_launcher(rank, pool_first):
+    """Nobody says which device is whose: the rank does, unless a pool has made the heap before."""
+    pool = symccl.MemPool() if pool_first else None
+    path = os.environ["RENDEZVOUS"]
+    dist.init_process_group("symccl", init_method=f"file://{path}", rank=rank, world_size=2)
+    assert symccl.stats()["symmetric"] or pool_first
+    pool = pool or symccl.MemPool()
+    symccl.register_mem_pool(None, pool)
+    with symccl.use_mem_pool(pool):
+        x = values(50000, torch.float32, rank)
+    dist.all_reduce(x)
+    assert_bits(x, reduced([values(50000, torch.float32, other) for other in range(2)], "SUM"), "without a launcher")
+    assert paths("all_reduce")["zero_copy"] == 1
+
+
+@pytest.mark.parametrize("pool_first", [False, True], ids=["group first", "pool first"])
+def test_without_a_launcher(tmp_path, pool_first):
+    none = dict.fromkeys(["RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"])
+    environment = {**none, "RENDEZVOUS": str(tmp_path / "store")}
+    run_ranks(2, without_a_launcher, pool_first, init=False, environment=environment)
+
+
 def verify(rank):
     pool = symccl.MemPool()
     with symccl.use_mem_pool(pool):
