@@ -209,7 +209,10 @@ Result<std::vector<MemberPlace>> Joining::linkAll(Heap& heap) {
   std::vector<MemberPlace> places;
   for (int rank = 0; rank < size_; ++rank) {
     Result<MemberPlace> place = link(**links, heap, rank);
-    if (!place) return blame(place.error(), rank);
+    if (!place) {
+      const Status said = meeting_.failure();  // it may have failed, and then exited
+      return said ? blame(place.error(), rank) : said.error();
+    }
     places.push_back(*place);
   }
   return places;
