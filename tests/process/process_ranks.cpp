@@ -45,7 +45,9 @@ int failures() {
   process.set("LOCAL_RANK", std::to_string(rank));
   process.set("WORLD_SIZE", std::to_string(processes));
   process.set("LOCAL_WORLD_SIZE", std::to_string(processes));
-  while (stage.pids[static_cast<std::size_t>(processes - 1)].load() == 0) ::usleep(100);
+  for (int other = 0; other < processes; ++other) {
+    while (process.pidOf(other) == 0) ::usleep(100);
+  }
   body(process);
   std::exit(failures() > inherited ? 1 : 0);  // not _exit: a plain exit must work whatever threads there are
 }
