@@ -56,8 +56,8 @@ def test_timeout(which):
 
 def killed_before(rank, which):
     dist.barrier()
+    mark("ready")
     if rank == 1:
-        mark("ready")
         time.sleep(60)
     calls = {
         "all_reduce": lambda: dist.all_reduce(torch.ones(100000)),
@@ -75,7 +75,8 @@ def killed_before(rank, which):
 def test_killed(which):
     """Survivors name the dead rank, half an hour before the group's timeout."""
     with Ranks(3, killed_before, which) as ranks:
-        ranks.wait_for(1, "ready")
+        for rank in range(3):
+            ranks.wait_for(rank, "ready")
         time.sleep(0.3)
         pid = ranks.pids[1]
         ranks.kill(1)
