@@ -40,7 +40,7 @@ inline void goOn(RankProcess& process, std::shared_ptr<Communicator>& comm, cons
                                     static_cast<int>(survivors.size()), {"survivors", 60s});
   ASSERT_TRUE(fresh) << fresh.error().message();
   checkAllKinds(**fresh, nullptr, 5000, 1);
-  checkAllKinds(**fresh, poolFor(**fresh, Memory::registered), 300007, 0);
+  checkAllKinds(**fresh, poolFor(**fresh, Memory::registered), 70001, 0);
 }
 
 }  // namespace symccl::test
