@@ -81,9 +81,12 @@ std::uint64_t SharedLane::pin(const Message& message) const {
   Heap& heap = group_.heap();
   const auto offset = reinterpret_cast<std::uintptr_t>(message.data) - reinterpret_cast<std::uintptr_t>(heap.base());
   const bool inHeap = offset < heap.bytes() && message.bytes <= heap.bytes() - offset;
-  if (!inHeap || !registered_.contains(offset, message.bytes)) return kPrivate;
+  if (!inHeap) return kPrivate;
+  // Pin first, then ask: whoever unregisters clears the bits first and then looks for pins.
   heap.pin(offset, message.bytes);
-  return offset;
+  if (registered_.contains(offset, message.bytes)) return offset;
+  heap.unpin(offset, message.bytes);
+  return kPrivate;
 }
 
 }  // namespace

@@ -56,14 +56,13 @@ class GroupRanks {
       if (!area) fail(area.error());
       areas_.push_back(*area);
       ControlArea(heap_.base() + *area, size).front().header.write(epoch, rank, size, layout.bytes);
-      // Never destroyed, as real ones.
-      peers_.push_back(new Peer(ProcessEntry::ofThisProcess(), true, static_cast<int>(::getpid())));
+      peers_.push_back(std::make_unique<Peer>(ProcessEntry::ofThisProcess(), true, static_cast<int>(::getpid())));
     }
     for (int rank = 0; rank < size; ++rank) {
       std::vector<MemberPlace> members;
       for (int member = 0; member < size; ++member) {
         const bool own = member == rank;
-        members.push_back({peers_[static_cast<std::size_t>(member)], own ? heap_.base() : others, heap_.bytes(),
+        members.push_back({peers_[static_cast<std::size_t>(member)].get(), own ? heap_.base() : others, heap_.bytes(),
                            own ? nullptr : mapped_, heap_.symmetric(), areas_[static_cast<std::size_t>(member)]});
       }
       Group::Identity identity{options.name, rank, size, epoch, options.fences || !membarrierRegistered(),
@@ -103,7 +102,7 @@ class GroupRanks {
   Heap& heap_;
   MappedHeap* mapped_ = nullptr;
   std::vector<std::size_t> areas_;
-  std::vector<Peer*> peers_;
+  std::vector<std::unique_ptr<Peer>> peers_;
   std::vector<std::unique_ptr<Group>> groups_;
 };
 
