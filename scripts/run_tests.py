@@ -55,7 +55,7 @@ SUITES = [
     Suite("format", 2, [["scripts/format.sh", "--check"]]),
     Suite("rules", 1, [[PYTHON, "scripts/check_rules.py"]]),
     Suite("models", 3, [ctest("--test-dir", "build", "-L", "model")]),
-    Suite("units", 5, [ctest("--test-dir", "build", "-L", "cpp")]),
+    Suite("units", 6, [ctest("--test-dir", "build", "-L", "cpp")]),
     Suite("fallback", 5, [ctest("--test-dir", "build", "-L", "cpp", "-LE", "slow")], {"SYMCCL_MEMBARRIER": "0"}),
     Suite("tsan", 6, sanitizer("tsan")),
     Suite("asan", 6, sanitizer("asan")),
