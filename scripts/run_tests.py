@@ -54,13 +54,13 @@ class Suite:
 SUITES = [
     Suite("format", 2, [["scripts/format.sh", "--check"]]),
     Suite("rules", 1, [[PYTHON, "scripts/check_rules.py"]]),
-    Suite("models", 3, [ctest("--test-dir", "build", "-L", "model")]),
-    Suite("units", 6, [ctest("--test-dir", "build", "-L", "cpp")]),
-    Suite("fallback", 5, [ctest("--test-dir", "build", "-L", "cpp", "-LE", "slow")], {"SYMCCL_MEMBARRIER": "0"}),
-    Suite("tsan", 6, sanitizer("tsan")),
-    Suite("asan", 6, sanitizer("asan")),
-    Suite("torch", 8, [pytest("tests/torch", "--ignore=tests/torch/distributed_test")]),
-    Suite("upstream", 8, [pytest("tests/torch/distributed_test")]),
+    Suite("models", 6, [ctest("--test-dir", "build", "-L", "model")]),
+    Suite("units", 9, [ctest("--test-dir", "build", "-L", "cpp")]),
+    Suite("fallback", 9, [ctest("--test-dir", "build", "-L", "cpp", "-LE", "slow")], {"SYMCCL_MEMBARRIER": "0"}),
+    Suite("tsan", 14, sanitizer("tsan")),
+    Suite("asan", 14, sanitizer("asan")),
+    Suite("torch", 14, [pytest("tests/torch", "--ignore=tests/torch/distributed_test")]),
+    Suite("upstream", 10, [pytest("tests/torch/distributed_test")]),
 ]
 
 
