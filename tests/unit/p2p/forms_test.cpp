@@ -83,12 +83,13 @@ TEST(FormsTest, FallsBackToADemandedPipeWhenNoEagerSlotIsFree) {
   Lanes lanes(2);
   constexpr std::size_t kBytes = 1000;
   std::vector<Buffer> out, in;
-  std::vector<RequestPtr> sends;
+  std::vector<Message> batch;
   for (std::size_t i = 0; i < 20; ++i) {
     out.emplace_back(kBytes);
     out.back().fill(i);
-    sends.push_back(lanes.send(0, out.back().data(), kBytes, 1, static_cast<int>(i)));
+    batch.push_back({Message::Way::send, out.back().data(), kBytes, 1, static_cast<int>(i), false});
   }
+  const std::vector<RequestPtr> sends = lanes.lane(0).start(batch, Deadline::in(std::chrono::seconds(50)));
   for (std::size_t i = 0; i < 20; ++i) EXPECT_EQ(sends[i]->done(), i < 8) << i;
   // The eager ones are buffered: their memory may change now.
   for (std::size_t i = 0; i < 8; ++i) out[i].fill(99);
