@@ -36,9 +36,10 @@ constexpr unsigned kYieldsBetweenChecks = 16;
 std::atomic<void (*)()> waitHook{nullptr};
 
 WaitBudget waitBudget(int members, int cpus) {
-  constexpr nanoseconds yield{200'000};
-  if (members <= cpus) return {64, nanoseconds(3000), yield};
-  return {2, nanoseconds(100), yield};
+  // Whoever sleeps beside other work of the machine waits for a time slice of that work when it is woken, so a rank
+  // with a CPU of its own yields for longer.
+  if (members <= cpus) return {64, nanoseconds(3000), nanoseconds(2'000'000)};
+  return {2, nanoseconds(100), nanoseconds(200'000)};
 }
 
 void ring(Bell& bell) {
