@@ -26,9 +26,9 @@ std::vector<Block> blocksOf(std::byte* place, const std::vector<std::size_t>& si
 Works ProcessGroupSymCCL::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   Call call = begin("symccl:broadcast", c10d::OpType::BROADCAST, options.timeout, options.asyncOp);
   const at::Tensor& tensor = onlyOne(tensors, call.name());
-  checkOutput(tensor, call.name());
   checkRoot(options.rootRank, size_, call.name());
   const bool root = options.rootRank == rank_;
+  root ? checkTensor(tensor, call.name()) : checkOutput(tensor, call.name());
   void* data = root ? const_cast<void*>(call.buffers.read(tensor)) : call.buffers.write(tensor);
   call.add(Operation::broadcast(data, countOf(tensor), dataTypeOf(tensor.scalar_type()),
                                 static_cast<int>(options.rootRank)));
@@ -67,10 +67,10 @@ void ProcessGroupSymCCL::addAllReduce(Call& call, const at::Tensor& tensor, cons
 Works ProcessGroupSymCCL::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
   Call call = begin("symccl:reduce", c10d::OpType::REDUCE, options.timeout, options.asyncOp);
   const at::Tensor& tensor = onlyOne(tensors, call.name());
-  checkOutput(tensor, call.name());
   checkRoot(options.rootRank, size_, call.name());
-  const Reduction reduction = reductionOf(options.reduceOp, tensor.scalar_type(), call.name());
   const bool root = options.rootRank == rank_;
+  root ? checkOutput(tensor, call.name()) : checkTensor(tensor, call.name());
+  const Reduction reduction = reductionOf(options.reduceOp, tensor.scalar_type(), call.name());
   const void* send = root ? call.buffers.update(tensor) : call.buffers.read(tensor);
   call.add(Operation::reduce(send, root ? const_cast<void*>(send) : nullptr, countOf(tensor),
                              dataTypeOf(tensor.scalar_type()), reduction.op, static_cast<int>(options.rootRank)))

@@ -176,6 +176,11 @@ def not_contiguous(rank, registered):
         work.wait()
         assert_bits(x.contiguous(), pattern[1], "broadcast of transposed tensors")
 
+        # A sender's elements may share memory.
+        x = torch.full((1,), float(rank)).expand(9) if rank == 0 else torch.empty(9)
+        dist.broadcast(x, 0)
+        assert_bits(x.contiguous(), torch.zeros(9), "broadcast of an expanded tensor")
+
         for source, target in ((0, 1), (1, 0)):
             if rank == source:
                 dist.send(pattern[rank].t(), target)
