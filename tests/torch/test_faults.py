@@ -231,21 +231,35 @@ def test_same_name():
     run_ranks(2, same_name)
 
 
-def interrupted(rank):
-    dist.barrier()
+def interrupted(rank, path, which):
+    def create():
+        dist.init_process_group("symccl", init_method=f"file://{path}", rank=rank, world_size=2)
+
+    calls = {
+        "all_reduce": lambda: dist.all_reduce(torch.ones(100)),
+        "async": lambda: dist.all_reduce(torch.ones(100), async_op=True).wait(),
+        "wait": lambda: dist.all_reduce(torch.ones(100), async_op=True).wait(datetime.timedelta(seconds=50)),
+        "recv": lambda: dist.recv(torch.ones(100), 1),
+        "monitored_barrier": lambda: dist.group.WORLD.monitored_barrier(),
+        "creation": create,
+    }
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if which != "creation":
+        create()
+        still_usable()
     mark("ready")
     if rank == 1:
         time.sleep(60)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
-        dist.all_reduce(torch.ones(100))
+        calls[which]()
 
 
-def test_interrupted():
+@pytest.mark.parametrize("which", ["all_reduce", "async", "wait", "recv", "monitored_barrier", "creation"])
+def test_interrupted(tmp_path, which):
     """Ctrl-C ends a call that waits."""
-    with Ranks(2, interrupted) as ranks:
+    with Ranks(2, interrupted, str(tmp_path / "store"), which, init=False) as ranks:
         ranks.wait_for(0, "ready")
-        time.sleep(1)
+        time.sleep(0.5)
         os.kill(ranks.pids[0], signal.SIGINT)
         (outcome,) = ranks.join([0])
         assert outcome.returned, outcome
