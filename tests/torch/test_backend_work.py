@@ -76,7 +76,7 @@ def test_callbacks_that_wait():
 
 
 def failing_future(rank):
-    work = None
+    store = dist.distributed_c10d._get_default_store()
     if rank == 0:
         work = dist.all_reduce(torch.ones(1000), async_op=True)
         future = work.get_future()
@@ -85,6 +85,9 @@ def failing_future(rank):
             future.wait()
         with pytest.raises(dist.DistBackendError, match="abort"):
             work.wait()
+        store.set("aborted", "yes")
+    else:
+        store.wait(["aborted"])  # the end of this rank would be a failure of its own
 
 
 def test_failing_future():
