@@ -4,18 +4,20 @@
     run_tests.py                 all suites
     run_tests.py format units    only these
 
-All suites run, also when one fails, each for so many minutes at most. Ends with one line a suite and the sum; the exit
-code tells whether everything passed.
+All suites run, also when one fails, each for so many minutes at most. Ends with what the failed ones said of their
+failures, one line a suite and the sum; the exit code tells whether everything passed.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -64,21 +66,62 @@ SUITES = [
 ]
 
 
-def run(suite: Suite) -> tuple[bool, float, str]:
-    """Returns whether the suite passed, its seconds, and a remark."""
+class Output(threading.Thread):
+    """Shows what a process writes, and keeps it."""
+
+    def __init__(self, pipe):
+        super().__init__(daemon=True)
+        self._pipe = pipe
+        self.lines: list[str] = []
+        self.start()
+
+    def run(self) -> None:
+        for line in self._pipe:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+            self.lines.append(line)
+
+
+CTEST_RESULT = re.compile(r"\s*\d+/\d+ Test +#\d+: ")
+
+
+def failures(lines: list[str]) -> str:
+    """The parts of a suite's output that tell what failed: ctest's blocks of the failed tests, or else the end."""
+    told, block = [], 0
+    for line in lines:
+        if CTEST_RESULT.match(line):
+            block = 60 if "***" in line else 0
+        elif line.startswith("      Start "):
+            continue
+        if block > 0:
+            told.append(line)
+            block -= 1
+    return "".join((told or lines)[-200 if told else -40 :])
+
+
+def run(suite: Suite) -> tuple[bool, float, str, str]:
+    """Returns whether the suite passed, its seconds, a remark, and what it said of its failures."""
     began = time.monotonic()
     ends = began + suite.minutes * 60
     environment = os.environ | suite.environment
     environment["PATH"] = f"{Path(PYTHON).parent}{os.pathsep}{environment['PATH']}"
     if shutil.which("ccache"):
         environment.setdefault("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
-    remark = ""
     for command in suite.commands:
         shown = [f"{name}={value}" for name, value in suite.environment.items()] + command
         print("$", *shown, flush=True)
         with subprocess.Popen(
-            command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, start_new_session=True
+            command,
+            cwd=ROOT,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            errors="replace",
+            text=True,
+            start_new_session=True,
         ) as process:
+            output = Output(process.stdout)
             try:
                 code = process.wait(timeout=max(0, ends - time.monotonic()))
                 remark = f"exit code {code}" if code else ""
@@ -88,9 +131,10 @@ def run(suite: Suite) -> tuple[bool, float, str]:
             except BaseException:
                 os.killpg(process.pid, signal.SIGKILL)
                 raise
+            output.join(timeout=10)
         if remark:
-            break
-    return not remark, time.monotonic() - began, remark
+            return False, time.monotonic() - began, remark, failures(output.lines)
+    return True, time.monotonic() - began, "", ""
 
 
 def main() -> int:
@@ -108,10 +152,13 @@ def main() -> int:
         print(f"\n=== {suite.name} (at most {suite.minutes} minutes)", flush=True)
         results.append((suite, *run(suite)))
 
+    for suite, passed, _, _, said in results:
+        if not passed:
+            print(f"\n=== failures of {suite.name}\n{said}")
     print("\n=== summary")
-    for suite, passed, seconds, remark in results:
+    for suite, passed, seconds, remark, _ in results:
         print(f"{'passed' if passed else 'FAILED'} {seconds:6.0f} s  {suite.name}  {remark}".rstrip())
-    failed = sum(not passed for _, passed, _, _ in results)
+    failed = sum(not result[1] for result in results)
     print(f"{len(results) - failed} passed, {failed} failed")
     return 1 if failed else 0
 
