@@ -81,7 +81,7 @@ const char* nameOf(Path path) {
   return "unknown";
 }
 
-Plan plan(std::span<const Call> calls, bool stagedOnly) {
+Plan plan(std::span<const Call> calls, const PlanRules& rules) {
   const Call& first = calls.front();
   if (first.kind == Kind::barrier) return {&kNothing};
   const auto all = [&](auto holds) { return std::all_of(calls.begin(), calls.end(), holds); };
@@ -90,7 +90,7 @@ Plan plan(std::span<const Call> calls, bool stagedOnly) {
   const bool inputs = all([](const Call& call) { return call.sendLocated; });
   const bool outputs = all([](const Call& call) { return call.recvLocated; });
   const bool inPlace = !all([](const Call& call) { return !call.inPlace; });
-  if (!stagedOnly) {
+  if (!rules.stagedOnly) {
     if (const Algorithm* algorithm = zeroCopy(first.kind, inputs, outputs, inPlace)) return {algorithm};
   }
   return {staged(first.kind), !inputs, !outputs};

@@ -25,9 +25,13 @@ struct Plan {
   bool sendPrivate = false, recvPrivate = false;
 };
 
-/// `calls` by rank, all the same call. Every rank gets the same answer. `stagedOnly`: SYMCCL_PATH=staged, equal on all
-/// ranks.
-Plan plan(std::span<const Call> calls, bool stagedOnly);
+/// What plans depend on beside the announcements: agreed when a communicator is created, equal on all ranks.
+struct PlanRules {
+  bool stagedOnly = false;  ///< SYMCCL_PATH=staged: never zero-copy
+};
+
+/// `calls` by rank, all the same call. Every rank gets the same answer.
+Plan plan(std::span<const Call> calls, const PlanRules& rules);
 
 /// Success if all ranks called the same operation; else Code::mismatch with every rank's call.
 Status sameCall(std::span<const Call> calls);

@@ -9,8 +9,8 @@
 
 namespace symccl {
 
-CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, bool stagedOnly)
-    : group_(group), registered_(registered), stagedOnly_(stagedOnly) {
+CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, const PlanRules& rules)
+    : group_(group), registered_(registered), rules_(rules) {
   calls_.resize(static_cast<std::size_t>(group.size()));
 }
 
@@ -270,13 +270,13 @@ Result<Plan> CollectiveLane::agree(const Doing& doing, const Layout& layout) {
   if (Status status = readCalls(doing.number); !status) return named(status.error());
   if (Status status = sameCall(calls_); !status) return named(status.error());
   if (Status status = layout.verify(); !status) return named(status.error());
-  return plan(calls_, stagedOnly_);
+  return plan(calls_, rules_);
 }
 
 // Whether somebody may be at this rank's buffers: all had announced operation n and it is zero-copy.
 bool CollectiveLane::touched(std::uint64_t n) {
   if (!group_.allAnnounced(n) || !readCalls(n) || !sameCall(calls_)) return false;
-  return plan(calls_, stagedOnly_).algorithm->path == Path::zeroCopy;
+  return plan(calls_, rules_).algorithm->path == Path::zeroCopy;
 }
 
 Status CollectiveLane::backStaging(const Doing& doing) {

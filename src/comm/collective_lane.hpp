@@ -20,8 +20,8 @@ namespace symccl {
 /// thread; a started one is driven by whoever waits for it, else by the lane's worker. Thread-safe.
 class CollectiveLane : public Driver {
  public:
-  /// `group` and `registered` outlive the lane; `stagedOnly`: never zero-copy.
-  CollectiveLane(Group& group, const SegmentSet& registered, bool stagedOnly);
+  /// `group` and `registered` outlive the lane.
+  CollectiveLane(Group& group, const SegmentSet& registered, const PlanRules& rules);
   ~CollectiveLane() override;
 
   /// `self` keeps the lane alive while its worker runs and lets waiters drive it. Call before anything else.
@@ -71,7 +71,7 @@ class CollectiveLane : public Driver {
 
   Group& group_;
   const SegmentSet& registered_;
-  const bool stagedOnly_;
+  const PlanRules rules_;
   std::weak_ptr<Driver> self_;
   Counters counters_;
   std::atomic<std::uint64_t> sequence_{0};

@@ -51,7 +51,8 @@ class CommunicatorImpl final : public Communicator {
     const Group& group = core_->group();
     log(LogLevel::info, "COMM", rank(), "created communicator ", name(), " size ", size(), " heap ",
         group.heap().ordinal(), " symmetric ", symmetric() ? "yes" : "no", " barrier ",
-        group.identity().fences ? "fences" : "membarrier", " cpus ", group.identity().cpus);
+        group.identity().fences ? "fences" : "membarrier", " cpus ", group.identity().cpus,
+        " yields ", group.identity().yields ? "yes" : "no");
   }
 
   ~CommunicatorImpl() override {
@@ -245,7 +246,7 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
     return error;
   }
   return std::shared_ptr<Communicator>(new CommunicatorImpl(
-      Core::make(subgroup(parent, options.name, epoch, childRank, ranks, areas)), options.timeout));
+      Core::make(subgroup(parent, options.name, epoch, childRank, ranks, areas), core_->rules()), options.timeout));
 }
 
 }  // namespace
@@ -283,7 +284,7 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
     if (!joined) return failed(joined.error());
     group = std::move(*joined);
   }
-  return std::shared_ptr<Communicator>(new CommunicatorImpl(Core::make(std::move(group)), options.timeout));
+  return std::shared_ptr<Communicator>(new CommunicatorImpl(Core::make(std::move(group), {environment().path == "staged"}), options.timeout));
 }
 
 }  // namespace symccl

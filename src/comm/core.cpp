@@ -10,14 +10,15 @@
 
 namespace symccl {
 
-Core::Core(std::unique_ptr<Group> group)
+Core::Core(std::unique_ptr<Group> group, const PlanRules& rules)
     : group_(std::move(group)),
+      rules_(rules),
       registered_(group_->heap().bytes()),
-      collectives_(std::make_unique<CollectiveLane>(*group_, registered_, environment().path == "staged")),
+      collectives_(std::make_unique<CollectiveLane>(*group_, registered_, rules_)),
       messages_(MessageLane::create(*group_, registered_)) {}
 
-std::shared_ptr<Core> Core::make(std::unique_ptr<Group> group) {
-  std::shared_ptr<Core> core(new Core(std::move(group)));
+std::shared_ptr<Core> Core::make(std::unique_ptr<Group> group, const PlanRules& rules) {
+  std::shared_ptr<Core> core(new Core(std::move(group), rules));
   core->collectives_->ownedBy(core);
   core->watchDeaths();
   if (environment().testStaging == "inaccessible") {

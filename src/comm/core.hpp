@@ -16,11 +16,12 @@ namespace symccl {
 /// The group, its two lanes, and the segments registered with it. Thread-safe.
 class Core : public SegmentListener, public Driver, public std::enable_shared_from_this<Core> {
  public:
-  static std::shared_ptr<Core> make(std::unique_ptr<Group> group);
+  static std::shared_ptr<Core> make(std::unique_ptr<Group> group, const PlanRules& rules);
   /// Nobody is inside any more: closes this rank's end and retires its area.
   ~Core() override;
 
   Group& group() { return *group_; }
+  const PlanRules& rules() const { return rules_; }
   CollectiveLane& collectives() { return *collectives_; }
   MessageLane& messages() { return *messages_; }
   const SegmentSet& registered() const { return registered_; }
@@ -41,11 +42,12 @@ class Core : public SegmentListener, public Driver, public std::enable_shared_fr
   std::uint64_t registeredBytes() const { return registered_.granules() * kGranule; }
 
  private:
-  explicit Core(std::unique_ptr<Group> group);
+  Core(std::unique_ptr<Group> group, const PlanRules& rules);
   void watchDeaths();
   Status protectStaging();
 
   const std::unique_ptr<Group> group_;
+  const PlanRules rules_;
   SegmentSet registered_;
   std::atomic<std::uint64_t> registeredSegments_{0};
   std::unique_ptr<CollectiveLane> collectives_;
