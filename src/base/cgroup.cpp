@@ -157,6 +157,16 @@ std::optional<double> cgroupCpuQuota(const std::vector<CgroupLevel>& levels) {
   return least;
 }
 
+const CgroupLevel* cgroupOfScheduler(const std::vector<CgroupLevel>& levels) {
+  // In v2 only groups below the root have cpu.weight, and only where the controller is enabled; in v1 all have
+  // cpu.shares, and only the root has release_agent.
+  for (const CgroupLevel& level : levels) {
+    if (!readTextFile(level.folder + (level.unified ? "/cpu.weight" : "/cpu.shares"))) continue;
+    if (level.unified || !readTextFile(level.folder + "/release_agent")) return &level;
+  }
+  return nullptr;
+}
+
 std::optional<CgroupMemory> cgroupMemoryLeft(const std::vector<CgroupLevel>& levels) {
   std::optional<CgroupMemory> least;
   for (const CgroupLevel& level : levels) {

@@ -32,6 +32,10 @@ std::vector<CgroupLevel> cgroupLevels(const std::vector<CgroupMount>& mounts, st
 /// The least CPU quota of the levels, in CPUs (1.5: one and a half); nothing if there is none.
 std::optional<double> cgroupCpuQuota(const std::vector<CgroupLevel>& levels);
 
+/// The level whose tasks the scheduler treats as one group: the innermost that controls CPU shares. Null: they are in
+/// the root group.
+const CgroupLevel* cgroupOfScheduler(const std::vector<CgroupLevel>& levels);
+
 struct CgroupMemory {
   std::size_t left;
   std::string limit;  ///< as in "cgroup /job (memory.max 1 GiB)"

@@ -5,6 +5,7 @@
 #include <sys/auxv.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <string_view>
 
 #include "base/cgroup.hpp"
+#include "base/checks.hpp"
 #include "base/environment.hpp"
 #include "base/text_file.hpp"
 
@@ -69,6 +71,18 @@ int availableCpus() {
   const auto quota = cgroupCpuQuota(ownCgroups("cpu"));
   if (quota && *quota < cpus) cpus = static_cast<int>(*quota);
   return std::max(cpus, 1);
+}
+
+std::string schedulingGroup() {
+  const std::vector<CgroupLevel> levels = ownCgroups("cpu");
+  if (const CgroupLevel* level = cgroupOfScheduler(levels)) {
+    struct stat seen{};
+    const bool known = ::stat(level->folder.c_str(), &seen) == 0;
+    return text("cgroup ", known ? std::to_string(seen.st_ino) : level->path);
+  }
+  if (readTextFile("/proc/sys/kernel/sched_autogroup_enabled").value_or("0").starts_with('0')) return "root";
+  const std::string own = readTextFile("/proc/self/autogroup").value_or("root");  // "/autogroup-25 nice 0"
+  return own.substr(0, own.find(' '));
 }
 
 MemoryLeft memoryLeft() {

@@ -11,6 +11,10 @@ namespace symccl {
 /// CPUs that this process may use: affinity mask, lowered by the cgroup's quota; at least 1.
 int availableCpus();
 
+/// The group of tasks in which the scheduler places this process: a cgroup, or with autogroups its session (torchrun
+/// gives each rank one of its own). A process that yields lets only others of its own group run.
+std::string schedulingGroup();
+
 /// Memory that can still be taken: the least of what the machine has available and what each enclosing cgroup (v1 or
 /// v2) leaves.
 struct MemoryLeft {

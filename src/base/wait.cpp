@@ -35,11 +35,12 @@ constexpr unsigned kYieldsBetweenChecks = 16;
 
 std::atomic<void (*)()> waitHook{nullptr};
 
-WaitBudget waitBudget(int members, int cpus) {
+WaitBudget waitBudget(int members, int cpus, bool yields) {
   // Whoever sleeps beside other work of the machine waits for a time slice of that work when it is woken, so a rank
   // with a CPU of its own yields for longer.
   if (members <= cpus) return {64, nanoseconds(3000), nanoseconds(2'000'000)};
-  return {2, nanoseconds(100), nanoseconds(200'000)};
+  // Where yielding reaches nobody it only keeps the CPU from those that are waited for.
+  return {2, nanoseconds(100), nanoseconds(yields ? 200'000 : 0)};
 }
 
 void ring(Bell& bell) {

@@ -45,14 +45,14 @@ struct WaitBudget {
   std::chrono::nanoseconds poll{};
   std::chrono::nanoseconds yield{};
 };
-/// From this host's members against the CPUs that this process may use.
-WaitBudget waitBudget(int members, int cpus);
+/// From this host's members against the CPUs that they share; `yields`: a member that yields lets the others run.
+WaitBudget waitBudget(int members, int cpus, bool yields);
 
 /// What waitUntil() needs to know; filled by the layer that owns the members. One thread at a time drives a context.
 struct WaitContext {
   int self = 0;
   std::span<const WatchedMember> members;  ///< by member; the own one included
-  bool fences = false;                     ///< some member cannot use membarrier
+  bool fences = false;                     ///< not membarrier: by all members alike
   WaitBudget budget{};
   bool dirty = false;  ///< something was published since the bells were last looked at
   Deadline deadline = Deadline::never();

@@ -51,8 +51,8 @@ class CommunicatorImpl final : public Communicator {
     const Group& group = core_->group();
     log(LogLevel::info, "COMM", rank(), "created communicator ", name(), " size ", size(), " heap ",
         group.heap().ordinal(), " symmetric ", symmetric() ? "yes" : "no", " barrier ",
-        group.identity().fences ? "fences" : "membarrier", " cpus ", group.identity().cpus,
-        " yields ", group.identity().yields ? "yes" : "no");
+        group.identity().fences ? "fences" : "membarrier", " cpus ", group.identity().cpus, " yields ",
+        group.identity().yields ? "yes" : "no");
   }
 
   ~CommunicatorImpl() override {
@@ -284,7 +284,8 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
     if (!joined) return failed(joined.error());
     group = std::move(*joined);
   }
-  return std::shared_ptr<Communicator>(new CommunicatorImpl(Core::make(std::move(group), {environment().path == "staged"}), options.timeout));
+  return std::shared_ptr<Communicator>(
+      new CommunicatorImpl(Core::make(std::move(group), {environment().path == "staged"}), options.timeout));
 }
 
 }  // namespace symccl

@@ -253,6 +253,12 @@ bool Joining::fences() const {
   return !std::all_of(members_.begin(), members_.end(), [](const Member& each) { return each.entry.membarrier; });
 }
 
+bool Joining::yields() const {
+  return std::all_of(members_.begin(), members_.end(), [&](const Member& each) {
+    return each.entry.schedulingGroup == members_.front().entry.schedulingGroup;
+  });
+}
+
 // Together the members may run on the union of their masks; quotas are mostly one cgroup's.
 int Joining::cpus() const {
   std::string together;

@@ -39,7 +39,7 @@ Bytes MemberEntry::write() const {
       .u64(areaOffset)
       .u64(layout)
       .u64(settings);
-  out.u8(membarrier ? 1 : 0).string(affinity).u32(static_cast<std::uint32_t>(cpus));
+  out.u8(membarrier ? 1 : 0).string(affinity).u32(static_cast<std::uint32_t>(cpus)).string(schedulingGroup);
   return out.take();
 }
 
@@ -57,6 +57,7 @@ Result<MemberEntry> MemberEntry::read(const Bytes& bytes, int rank) {
   entry.membarrier = in.u8() != 0;
   entry.affinity = in.string();
   entry.cpus = static_cast<int>(in.u32());
+  entry.schedulingGroup = in.string(512);
   if (!in.complete() || entry.ordinal < 0 || entry.ordinal >= kDevices) {
     return Error(Code::corrupt,
                  text("the store's entry of rank ", rank, " is malformed, or of another version of SymCCL"), rank);
@@ -79,6 +80,7 @@ Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset)
   entry.membarrier = membarrierRegistered();
   entry.affinity = ownAffinity();
   entry.cpus = availableCpus();
+  entry.schedulingGroup = schedulingGroup();
   return entry;
 }
 
@@ -103,7 +105,7 @@ Result<std::unique_ptr<Group>> joinOrFail(const Meeting& meeting, const std::str
       return Error(Code::corrupt, text("rank ", peer, "'s control area is not of this communicator"), peer);
     }
   }
-  Group::Identity identity{name, rank, size, *epoch, joining.fences(), joining.cpus()};
+  Group::Identity identity{name, rank, size, *epoch, joining.fences(), joining.cpus(), joining.yields()};
   auto group = std::make_unique<Group>(std::move(identity), heap, std::move(*places));
   // Nobody returns before all are linked: what fails one fails all, and who then exits is missed by nobody.
   group->step();
@@ -132,7 +134,7 @@ void withdraw(const ControlArea& area, int rank, const Error& error) {
 std::unique_ptr<Group> aloneGroup(const std::string& name, Heap& heap, std::size_t areaOffset) {
   static Peer& self = *new Peer(ProcessEntry{}, true, 0);
   MemberPlace place{&self, heap.base(), heap.bytes(), nullptr, heap.symmetric(), areaOffset};
-  Group::Identity identity{name, 0, 1, randomUuid(), false, 1};
+  Group::Identity identity{name, 0, 1, randomUuid()};
   return std::make_unique<Group>(std::move(identity), heap, std::vector<MemberPlace>{place});
 }
 
@@ -143,8 +145,11 @@ std::unique_ptr<Group> subgroup(const Group& parent, const std::string& name, co
     places.push_back(parent.place(ranks[member]));
     places.back().areaOffset = areas[member];
   }
-  Group::Identity identity{
-      name, rank, static_cast<int>(ranks.size()), epoch, parent.identity().fences, parent.identity().cpus};
+  Group::Identity identity = parent.identity();
+  identity.name = name;
+  identity.rank = rank;
+  identity.size = static_cast<int>(ranks.size());
+  identity.epoch = epoch;
   return std::make_unique<Group>(std::move(identity), parent.heap(), std::move(places));
 }
 

@@ -25,6 +25,7 @@ struct MemberEntry {
   bool membarrier = false;
   std::string affinity;  ///< CPUs that its process may run on, as the kernel's bit mask
   int cpus = 1;          ///< how many of them the cgroup lets it use at once
+  std::string schedulingGroup;
 
   Bytes write() const;
   static Result<MemberEntry> read(const Bytes& bytes, int rank);

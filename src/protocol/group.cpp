@@ -28,8 +28,18 @@ void AreaHeader::write(const Uuid& instance, int ownRank, int size, std::size_t 
   epoch[0].publish(instance.words[0]);
 }
 
+namespace {
+
+// Members that share CPUs sleep often, and membarrier interrupts whoever runs on the others.
+Group::Identity withBarrier(Group::Identity identity) {
+  identity.fences = identity.fences || identity.size > identity.cpus;
+  return identity;
+}
+
+}  // namespace
+
 Group::Group(Identity identity, Heap& heap, std::vector<MemberPlace> members)
-    : identity_(std::move(identity)), heap_(heap), members_(std::move(members)) {
+    : identity_(withBarrier(std::move(identity))), heap_(heap), members_(std::move(members)) {
   for (const MemberPlace& member : members_) {
     areas_.emplace_back(member.heapBase + member.areaOffset, size());
     AreaFront& front = areas_.back().front();
@@ -40,7 +50,7 @@ Group::Group(Identity identity, Heap& heap, std::vector<MemberPlace> members)
   for (WaitContext* context : {&collective_, &pointToPoint_}) {
     context->self = rank();
     context->fences = identity_.fences;
-    context->budget = waitBudget(size(), identity_.cpus);
+    context->budget = waitBudget(size(), identity_.cpus, identity_.yields);
   }
   collective_.members = watchedCollective_;
   collective_.counts = countsForCollective;

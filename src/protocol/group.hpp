@@ -51,7 +51,8 @@ class Group {
     int size = 1;
     Uuid epoch;
     bool fences = false;  ///< some member could not register for membarrier
-    int cpus = 1;         ///< the least that any member may use
+    int cpus = 1;         ///< that the members share
+    bool yields = true;   ///< all are in one scheduling group
   };
   Group(Identity identity, Heap& heap, std::vector<MemberPlace> members);
   Group(const Group&) = delete;

@@ -77,6 +77,25 @@ TEST_F(CgroupTree, OutsideOfTheNamespaceMeansTheTop) {
   EXPECT_EQ(levels[0].folder, top_);
 }
 
+TEST_F(CgroupTree, TheSchedulersGroupIsTheInnermostWithShares) {
+  const std::vector<CgroupLevel> unified{{top_ + "/a/b", "/a/b", true}, {top_ + "/a", "/a", true}, {top_, "/", true}};
+  EXPECT_EQ(cgroupOfScheduler(unified), nullptr);
+  write("a/cpu.weight", "100\n");
+  EXPECT_EQ(cgroupOfScheduler(unified), &unified[1]);
+  write("a/b/cpu.weight", "100\n");
+  EXPECT_EQ(cgroupOfScheduler(unified), &unified[0]);
+}
+
+TEST_F(CgroupTree, TheRootOfTheFirstVersionIsNoGroupOfItsOwn) {
+  const std::vector<CgroupLevel> levels{{top_ + "/a", "/a", false}, {top_, "/", false}};
+  write("cpu.shares", "1024\n");
+  EXPECT_EQ(cgroupOfScheduler(levels), &levels[1]);  // the top of what a container sees
+  write("release_agent", "\n");
+  EXPECT_EQ(cgroupOfScheduler(levels), nullptr);
+  write("a/cpu.shares", "1024\n");
+  EXPECT_EQ(cgroupOfScheduler(levels), &levels[0]);
+}
+
 TEST_F(CgroupTree, OnlyTheControllersHierarchyAndTheUnifiedOne) {
   const auto mounts = parseCgroupMounts(mountLine("/cpu", "/", "cgroup cgroup rw,cpu,cpuacct") +
                                         mountLine("/memory", "/", "cgroup cgroup rw,memory") +

@@ -62,6 +62,23 @@ TEST(Host, CpusFollowTheAffinityMask) {
   EXPECT_EQ(availableCpus(), before);
 }
 
+TEST(Host, SchedulingGroupIsTheSessionsWhereTheKernelHasAutogroups) {
+  const std::string own = schedulingGroup();
+  ASSERT_FALSE(own.empty());
+  const auto inChild = [&](bool sessionOfItsOwn) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      if (sessionOfItsOwn) ::setsid();
+      ::_exit(schedulingGroup() == own ? 0 : 1);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  };
+  EXPECT_TRUE(inChild(false));
+  EXPECT_EQ(inChild(true), !own.starts_with("/autogroup")) << own;
+}
+
 TEST(Host, MemoryLeftIsWithinTheMachine) {
   const MemoryLeft left = memoryLeft();
   const auto machine =
