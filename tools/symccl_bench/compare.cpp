@@ -1,7 +1,6 @@
 #include "symccl_bench/compare.hpp"
 
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <sstream>
 
@@ -35,18 +34,10 @@ void addDocument(const Json& document, Rows& rows) {
 }
 
 Rows rowsOf(const std::string& name) {
-  std::ifstream file(name);
-  if (!file) throw Failure("cannot read " + name);
-  std::ostringstream text;
-  text << file.rdbuf();
+  const Json whole = readJson(name);
   Rows rows;
-  try {
-    const Json whole = parseJson(text.str());
-    addDocument(whole, rows);
-    for (const auto& [run, results] : whole["runs"].members) addDocument(results["document"], rows);
-  } catch (const Failure& failure) {
-    throw Failure(name + ": " + failure.what());
-  }
+  addDocument(whole, rows);
+  for (const auto& [run, results] : whole["runs"].members) addDocument(results["document"], rows);
   if (rows.empty()) throw Failure(name + " holds no rows of symccl-bench");
   return rows;
 }

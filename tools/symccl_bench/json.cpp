@@ -2,6 +2,8 @@
 
 #include <cctype>
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 
 #include "symccl_bench/failure.hpp"
 
@@ -116,5 +118,17 @@ const Json& Json::operator[](const std::string& name) const {
 }
 
 Json parseJson(const std::string& text) { return Parser(text).whole(); }
+
+Json readJson(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) throw Failure("cannot read " + file);
+  std::ostringstream text;
+  text << in.rdbuf();
+  try {
+    return parseJson(text.str());
+  } catch (const Failure& failure) {
+    throw Failure(file + ": " + failure.what());
+  }
+}
 
 }  // namespace symccl::bench

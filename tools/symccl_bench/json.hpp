@@ -22,4 +22,7 @@ struct Json {
 /// Throws Failure, with the place, where `text` is no JSON. Escapes \uXXXX become '?'.
 Json parseJson(const std::string& text);
 
+/// The same of a file; the failure names it.
+Json readJson(const std::string& file);
+
 }  // namespace symccl::bench

@@ -67,6 +67,11 @@ void addTimes(Object& object, const Measured& library) {
       .add("p99_us", library.p99Us)
       .add("min_us", library.bestUs)
       .add("wrong", library.wrong);
+  for (const auto& [name, times] : library.moreUs) {
+    object.add((name + "_us").c_str(), times.median)
+        .add((name + "_p10_us").c_str(), times.p10)
+        .add((name + "_p90_us").c_str(), times.p90);
+  }
 }
 
 std::string peersOf(const Row& row) {
@@ -79,6 +84,8 @@ std::string peersOf(const Row& row) {
       peer.add("ratio", library.ratio.median)
           .add("ratio_p10", library.ratio.p10)
           .add("ratio_p90", library.ratio.p90)
+          .add("ratio_low", library.ratioLow)
+          .add("ratio_high", library.ratioHigh)
           .add("version", library.version);
     } else {
       peer.add("absent", library.absent);
@@ -114,6 +121,7 @@ std::string textOf(const Row& row) {
       .add("membw_gbs", memBandwidth(row))
       .add("wall_share", wallShare(row))
       .add("time_in_walls", walls(row))
+      .add("least_traffic", row.task.leastTraffic())
       .add("path", row.path)
       .add("algorithm", row.algorithm)
       .raw("before", stateOf(row.before))
@@ -141,9 +149,10 @@ class JsonReporter : public Reporter {
         .add("host", host)
         .add("processor", processorName())
         .add("cpus", static_cast<int>(::sysconf(_SC_NPROCESSORS_ONLN)))
-        .add("interface", options.torch ? "torch" : "c++")
+        .add("interface", options.torch ? (options.async ? "torch async" : "torch") : "c++")
         .add("ranks", run.ranks)
         .add("launcher", run.launcher)
+        .add("first_communicator_us", run.firstCommunicatorUs)
         .add("bound", options.bound)
         .add("iterations", options.iterations)
         .add("warmup", options.warmup)

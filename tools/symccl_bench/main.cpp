@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "symccl_bench/failure.hpp"
 #include "symccl_bench/measure.hpp"
 #include "symccl_bench/options.hpp"
+#include "symccl_bench/plot.hpp"
 #include "symccl_bench/report.hpp"
 
 namespace symccl::bench {
@@ -21,7 +23,7 @@ namespace symccl::bench {
 namespace {
 
 std::size_t countFor(Op op, std::size_t bytes, DataType type, int ranks) {
-  if (op == Op::barrier) return 0;
+  if (!traitsOf(op).sized) return 0;
   const std::size_t element = sizeOf(type) * (traitsOf(op).perRank ? static_cast<std::size_t>(ranks) : 1);
   return std::max<std::size_t>(1, bytes / element);
 }
@@ -31,7 +33,7 @@ std::vector<Task> tasksOf(const Options& options, int ranks) {
   std::vector<Task> tasks;
   for (Op op : options.ops) {
     const OpTraits& traits = traitsOf(op);
-    const bool single = op == Op::barrier;
+    const bool single = !traits.sized;
     std::vector<int> roots = options.roots;
     if (roots.front() < 0) {
       roots.clear();
@@ -81,10 +83,11 @@ bool startedHere() {
 class Outputs {
  public:
   explicit Outputs(const Options& options) {
-    const bool toFileOnly = options.jsonFile == "-" || options.csvFile == "-";
+    const bool toFileOnly = options.jsonFile == "-" || options.csvFile == "-" || options.plotFile == "-";
     if (!toFileOnly) reporters_.push_back(makeReporter(options.format, stdout));
     addFile("json", options.jsonFile);
     addFile("csv", options.csvFile);
+    addFile("svg", options.plotFile);
   }
   ~Outputs() {
     for (std::FILE* file : files_) std::fclose(file);
@@ -137,14 +140,17 @@ int runRank(Options options) {
   for (const Task& task : tasks) mostBytes = std::max(mostBytes, task.bytes());
 
   const std::shared_ptr<Store> store = orFail(storeFromEnvironment(launch, std::chrono::minutes(1)));
+  const auto began = std::chrono::steady_clock::now();
   std::shared_ptr<Communicator> world = orFail(Communicator::create(*store, launch.rank, launch.size));
+  const std::chrono::duration<double, std::micro> creation = std::chrono::steady_clock::now() - began;
   const bool staged = std::find(options.peers.begin(), options.peers.end(), "shm-staged") != options.peers.end();
   Area area(*store, launch.rank, launch.size, staged ? stagedSlotBytes(mostBytes) : 0);
-  Bench bench(area, options, std::move(world), mostBytes);
+  const double firstUs = area.largest({creation.count()}).front();
+  Bench bench(area, *store, options, std::move(world), mostBytes);
 
   std::unique_ptr<Outputs> outputs;
   if (launch.rank == 0) outputs = std::make_unique<Outputs>(options);
-  if (outputs) outputs->begin({launch.size, startedHere() ? "symccl-bench" : launch.launcher, &options});
+  if (outputs) outputs->begin({launch.size, startedHere() ? "symccl-bench" : launch.launcher, &options, firstUs});
   bool right = true;
   std::string reason;  // why a row has no times
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -193,6 +199,7 @@ int main(int argc, char** argv) {
   try {
     const symccl::bench::Options& options = parsed.options;
     if (!options.compareBefore.empty()) return symccl::bench::compare(options.compareBefore, options.compareAfter);
+    if (!options.plotRows.empty()) return symccl::bench::plot(options.plotRows, options.plotFile);
     return symccl::bench::start(parsed.options, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "symccl-bench: %s\n", error.what());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <tuple>
 
 #include "symccl_bench/failure.hpp"
 #include "symccl_bench/pattern.hpp"
@@ -29,19 +30,12 @@ bool changed(const MachineState& before, const MachineState& after) {
 
 }  // namespace
 
-/// Runs in the benchmark's own ranks, or (on rank 0 only) in processes of its own.
-struct Bench::Library {
-  std::string name, version;
-  std::unique_ptr<Engine> engine;
-  std::unique_ptr<PeerGroup> peer;  ///< rank 0
-};
-
 /// A task's buffers, from the pool or private.
 struct Bench::Buffers {
   Buffers(const Task& task, int rank, std::shared_ptr<Pool> from) : pool(std::move(from)) {
     const std::size_t element = task.elementBytes(), block = task.count * element;
-    sendBytes = task.sendElements() * element;
-    recvBytes = task.recvElements() * element;
+    sendBytes = task.sendElements(rank) * element;
+    recvBytes = task.recvElements(rank) * element;
     base = allocate(task.inPlace ? std::max(sendBytes, recvBytes) : recvBytes);
     recv = base;
     if (!task.inPlace) {
@@ -80,47 +74,120 @@ struct Bench::Buffers {
   std::size_t sendBytes = 0, recvBytes = 0;
 };
 
-Bench::Bench(Area& area, const Options& options, std::shared_ptr<Communicator> world, std::size_t mostBytes)
+/// Runs in the benchmark's own ranks, or (on rank 0 only) in processes of its own.
+struct Bench::Library {
+  std::string name, version;
+  std::shared_ptr<Engine> engine;   ///< shared by the variants of the library itself
+  std::unique_ptr<PeerGroup> peer;  ///< rank 0
+  std::unique_ptr<Buffers> buffers;
+};
+
+/// What one library's turns of a row have brought.
+struct Bench::Samples {
+  std::vector<double> timesNs, medians;  ///< medians: of each turn
+  Series more;
+  std::uint64_t wrong = 0;
+  std::string absent;
+
+  void add(const BlockResult& result) {
+    timesNs.insert(timesNs.end(), result.timesNs.begin(), result.timesNs.end());
+    medians.push_back(median(result.timesNs));
+    more.resize(result.more.size());
+    for (std::size_t i = 0; i < more.size(); ++i) {
+      more[i].first = result.more[i].first;
+      more[i].second.insert(more[i].second.end(), result.more[i].second.begin(), result.more[i].second.end());
+    }
+    wrong += result.wrong;
+    absent = result.absent;
+  }
+};
+
+namespace {
+
+Spread microseconds(std::vector<double> nanoseconds) {
+  for (double& time : nanoseconds) time /= 1000;
+  return spreadOf(nanoseconds);
+}
+
+bool variantOfOurs(const std::string& peer) { return peer == "private" || peer == "out-of-place"; }
+
+// Of the builds of one peer, the fastest stays.
+void keepFastest(std::vector<Measured>& libraries) {
+  const auto better = [](const Measured& a, const Measured& b) {
+    if (a.absent.empty() != b.absent.empty()) return a.absent.empty();
+    return a.timeUs.median < b.timeUs.median;
+  };
+  std::vector<Measured> kept;
+  for (Measured& library : libraries) {
+    const bool another = !kept.empty() && kept.back().name == library.name;
+    if (!another) {
+      kept.push_back(std::move(library));
+    } else if (better(library, kept.back())) {
+      kept.back() = std::move(library);
+    }
+  }
+  libraries = std::move(kept);
+}
+
+}  // namespace
+
+Bench::Bench(Area& area, Store& store, const Options& options, std::shared_ptr<Communicator> world,
+             std::size_t mostBytes)
     : area_(area), options_(options), machine_(area, mostBytes) {
   if (options.registration > 0) {
     pool_ = orFail(Pool::create());
     orFail(world->registerPool(pool_));
   }
-  const auto addPeer = [&](const std::string& name) {
-    Library library{name, "", nullptr, nullptr};
-    if (area_.rank() == 0) {
-      library.peer = std::make_unique<PeerGroup>(name, area_.ranks(), options_);
-      library.version = library.peer->version();
-    }
-    libraries_.push_back(std::move(library));
-  };
-  if (options.torch) {
-    addPeer("symccl");
-  } else {
-    libraries_.push_back({"symccl", "", makeSymcclEngine(std::move(world)), nullptr});
-  }
-  for (const std::string& name : options.peers) {
-    if (name == "shm-staged") {
-      libraries_.push_back({name, "", makeStagedEngine(area_), nullptr});
-    } else {
-      addPeer(name);
-    }
-  }
+  addLibraries(store, std::move(world));
   area_.barrier(Waiting::patient);
 }
 
 Bench::~Bench() = default;
 
+void Bench::addLibraries(Store& store, std::shared_ptr<Communicator> world) {
+  std::shared_ptr<Engine> ours;
+  if (options_.torch) {
+    addPeer("symccl", "symccl");
+  } else {
+    ours = makeSymcclEngine(std::move(world), store);
+    libraries_.push_back({"symccl", "", ours, nullptr, nullptr});
+  }
+  for (const std::string& name : options_.peers) {
+    if (name == "shm-staged") {
+      libraries_.push_back({name, "", makeStagedEngine(area_), nullptr, nullptr});
+    } else if (ours != nullptr && variantOfOurs(name)) {
+      libraries_.push_back({name, "", ours, nullptr, nullptr});
+    } else {
+      for (const std::string& build : buildsOf(name)) addPeer(name, build);
+    }
+  }
+}
+
+void Bench::addPeer(const std::string& name, const std::string& build) {
+  Library library{name, "", nullptr, nullptr, nullptr};
+  if (area_.rank() == 0) {
+    library.peer = std::make_unique<PeerGroup>(build, area_.ranks(), options_);
+    library.version = library.peer->version();
+  }
+  libraries_.push_back(std::move(library));
+}
+
 Row Bench::run(const Task& task) {
-  Buffers buffers(task, area_.rank(), pool_);
-  Row row = attempt(task, buffers);
-  if (row.regimeChanged) row = attempt(task, buffers);
+  for (Library& library : libraries_) {
+    if (library.engine == nullptr) continue;
+    Task own = task;
+    own.inPlace = task.inPlace && library.name != "out-of-place";
+    library.buffers = std::make_unique<Buffers>(own, area_.rank(), library.name == "private" ? nullptr : pool_);
+  }
+  Row row = attempt(task);
+  if (row.regimeChanged) row = attempt(task);
   area_.barrier(Waiting::brisk);  // nobody frees what another may still read
+  for (Library& library : libraries_) library.buffers.reset();
   return row;
 }
 
 // Libraries take turns, so that all of them see whatever the machine goes through.
-Row Bench::attempt(const Task& task, Buffers& buffers) {
+Row Bench::attempt(const Task& task) {
   Row row;
   row.task = task;
   row.before = machine_.measure(task.bytes());
@@ -128,48 +195,49 @@ Row Bench::attempt(const Task& task, Buffers& buffers) {
   Block block;
   block.check = options_.check;
   block.reuseBuffers = options_.reuseBuffers;
-  std::vector<std::vector<double>> times(libraries_.size()), medians(libraries_.size());
-  row.libraries.resize(libraries_.size());
+  std::vector<Samples> samples(libraries_.size());
   for (int round = 0; round < rounds; ++round) {
     block.iterations = options_.iterations / rounds + (round < options_.iterations % rounds);
     block.warmup = round == 0 ? options_.warmup : std::min(options_.warmup, 2);
     for (std::size_t i = 0; i < libraries_.size(); ++i) {
-      const BlockResult result = turn(libraries_[i], task, buffers, block);
-      row.libraries[i].wrong += result.wrong;
-      row.libraries[i].absent = result.absent;
-      times[i].insert(times[i].end(), result.timesNs.begin(), result.timesNs.end());
-      medians[i].push_back(median(result.timesNs));
+      samples[i].add(turn(libraries_[i], task, block));
+      if (libraries_[i].engine == nullptr) continue;
+      const std::string path = libraries_[i].engine->path();  // asked after each turn, because variants share it
+      if (i > 0) continue;
+      row.path = path;
+      row.algorithm = libraries_[i].engine->algorithm();
     }
     block.first += static_cast<std::uint64_t>(block.iterations + block.warmup);
-  }
-  if (libraries_.front().engine != nullptr) {
-    row.path = libraries_.front().engine->path();
-    row.algorithm = libraries_.front().engine->algorithm();
   }
   row.after = machine_.measure(task.bytes());
   row.regimeChanged = changed(row.before, row.after);
 
   for (std::size_t i = 0; i < libraries_.size(); ++i) {
-    Measured& measured = row.libraries[i];
+    Measured measured;
     measured.name = libraries_[i].name;
     measured.version = libraries_[i].version;
-    for (double& time : times[i]) time /= 1000;
-    measured.timeUs = spreadOf(times[i]);
-    measured.p99Us = quantile(times[i], 0.99);
-    measured.bestUs = quantile(times[i], 0);
+    measured.absent = samples[i].absent;
+    measured.wrong = samples[i].wrong;
+    measured.timeUs = microseconds(samples[i].timesNs);
+    measured.p99Us = quantile(samples[i].timesNs, 0.99) / 1000;
+    measured.bestUs = quantile(samples[i].timesNs, 0) / 1000;
+    for (const auto& [name, times] : samples[i].more) measured.moreUs.emplace_back(name, microseconds(times));
     std::vector<double> ratios;
-    for (std::size_t round = 0; round < medians[i].size(); ++round) {
-      if (medians[0][round] > 0) ratios.push_back(medians[i][round] / medians[0][round]);
+    for (std::size_t round = 0; round < samples[i].medians.size(); ++round) {
+      if (samples[0].medians[round] > 0) ratios.push_back(samples[i].medians[round] / samples[0].medians[round]);
     }
     measured.ratio = spreadOf(ratios);
+    std::tie(measured.ratioLow, measured.ratioHigh) = medianInterval(ratios);
+    row.libraries.push_back(std::move(measured));
   }
+  keepFastest(row.libraries);
   return row;
 }
 
-BlockResult Bench::turn(Library& library, const Task& task, Buffers& buffers, const Block& block) {
+BlockResult Bench::turn(Library& library, const Task& task, const Block& block) {
   if (library.engine != nullptr) {
-    if (!library.engine->supports(task)) return {{}, 0, "it does not have this operation"};
-    return runHere(*library.engine, task, buffers, block);
+    if (!library.engine->supports(task)) return {{}, {}, 0, "it does not have this operation"};
+    return runHere(library, task, block);
   }
   BlockResult result;
   if (library.peer != nullptr) result = library.peer->run(task, block);
@@ -177,8 +245,11 @@ BlockResult Bench::turn(Library& library, const Task& task, Buffers& buffers, co
   return result;
 }
 
-BlockResult Bench::runHere(Engine& engine, const Task& task, Buffers& buffers, const Block& block) {
+BlockResult Bench::runHere(Library& library, const Task& task, const Block& block) {
+  Engine& engine = *library.engine;
+  Buffers& buffers = *library.buffers;
   const Pattern pattern(task, area_.rank());
+  engine.prepare(task, buffers.send, buffers.recv);
   std::vector<double> times;
   std::uint64_t wrong = 0;
   const auto check = [&](std::uint64_t iteration) {
@@ -195,8 +266,9 @@ BlockResult Bench::runHere(Engine& engine, const Task& task, Buffers& buffers, c
     if (i == 0 || !block.reuseBuffers) pattern.write(buffers.send, buffers.recv, iteration);
     area_.barrier(Waiting::brisk);
     const Clock::time_point began = Clock::now();
-    engine.run(task, buffers.send, buffers.recv);
+    engine.run();
     const double time = std::chrono::duration<double, std::nano>(Clock::now() - began).count();
+    engine.settle();
     if (i >= block.warmup) times.push_back(time);
     if (!block.reuseBuffers) check(iteration);
   }
@@ -204,11 +276,12 @@ BlockResult Bench::runHere(Engine& engine, const Task& task, Buffers& buffers, c
     area_.barrier(Waiting::brisk);
     pattern.write(buffers.send, buffers.recv, block.first);
     area_.barrier(Waiting::brisk);
-    engine.run(task, buffers.send, buffers.recv);
+    engine.run();
+    engine.settle();
     check(block.first);
   }
   area_.barrier(Waiting::brisk);
-  return {area_.largest(times), area_.sum(wrong), ""};
+  return {area_.largest(times), {}, area_.sum(wrong), ""};
 }
 
 }  // namespace symccl::bench

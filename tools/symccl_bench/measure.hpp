@@ -20,7 +20,9 @@ struct Measured {
   Spread timeUs;
   double bestUs = 0, p99Us = 0;
   std::uint64_t wrong = 0;
-  Spread ratio;  ///< of its time to the first library's, by round; the first one's is 1
+  Spread ratio;                        ///< of its time to the first library's, by round; the first one's is 1
+  double ratioLow = 0, ratioHigh = 0;  ///< the interval in which the median of these ratios lies (medianInterval())
+  std::vector<std::pair<std::string, Spread>> moreUs;  ///< Series of BlockResult, in microseconds
 };
 
 struct Row {
@@ -34,16 +36,19 @@ struct Row {
 /// Measures rows. Every rank constructs it and calls run() with the same tasks; rank 0 gets the results.
 class Bench {
  public:
-  Bench(Area& area, const Options& options, std::shared_ptr<Communicator> world, std::size_t mostBytes);
+  Bench(Area& area, Store& store, const Options& options, std::shared_ptr<Communicator> world, std::size_t mostBytes);
   ~Bench();
   Row run(const Task& task);
 
  private:
   struct Library;
   struct Buffers;
-  Row attempt(const Task& task, Buffers& buffers);
-  BlockResult runHere(Engine& engine, const Task& task, Buffers& buffers, const Block& block);
-  BlockResult turn(Library& library, const Task& task, Buffers& buffers, const Block& block);
+  struct Samples;
+  void addLibraries(Store& store, std::shared_ptr<Communicator> world);
+  void addPeer(const std::string& name, const std::string& build);
+  Row attempt(const Task& task);
+  BlockResult runHere(Library& library, const Task& task, const Block& block);
+  BlockResult turn(Library& library, const Task& task, const Block& block);
 
   Area& area_;
   const Options& options_;

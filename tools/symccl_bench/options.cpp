@@ -33,7 +33,9 @@ std::string namesOf(const std::vector<T>& all) {
 }
 std::string operationNames() {
   std::string names;
-  for (const OpTraits& traits : operations()) names += std::string(names.empty() ? "" : " ") + traits.name;
+  for (const OpTraits& traits : operations()) {
+    if (!isTraining(traits.op)) names += std::string(names.empty() ? "" : " ") + traits.name;
+  }
   return names;
 }
 std::string peerNames() {
@@ -77,18 +79,21 @@ std::vector<std::size_t> sizesOf(const Words& words, bool hasFactor) {
 }
 
 std::vector<Op> opsOf(std::vector<std::string> words, bool& torch) {
-  if (!words.empty() && words.front() == "torch") {
-    torch = true;
-    words.erase(words.begin());
-  }
-  if (words.empty()) words = {"all_reduce"};
+  const bool training = !words.empty() && words.front() == "ddp";
+  torch = training || (!words.empty() && words.front() == "torch");
+  if (torch) words.erase(words.begin());
+  if (words.empty()) words = {training ? "all" : "all_reduce"};
   std::vector<Op> ops;
   for (const std::string& word : words) {
     Op op{};
     if (word == "all") {
-      for (const OpTraits& traits : operations()) ops.push_back(traits.op);
-    } else if (parse(word, op)) {
+      for (const OpTraits& traits : operations()) {
+        if (isTraining(traits.op) == training) ops.push_back(traits.op);
+      }
+    } else if (parse(training ? "ddp_" + word : word, op) && isTraining(op) == training) {
       ops.push_back(op);
+    } else if (training) {
+      throw Failure("the model " + word + " is not known; accepted: all transformer convolution");
     } else {
       throw Failure("the operation " + word + " is not known; accepted: all " + operationNames());
     }
@@ -122,7 +127,9 @@ std::vector<std::string> peersOf(const std::string& list) {
 }
 
 void addOptions(CLI::App& app, Words& words, Options& options) {
-  app.add_option("what", words.what, "[torch] and operations: all " + operationNames() + "; or: compare OLD NEW");
+  app.add_option("what", words.what,
+                 "[torch] and operations: all " + operationNames() +
+                     "; or: ddp [transformer] [convolution]; or: compare OLD NEW; or: plot FILE OUT");
   app.add_option("-p,--ranks", options.ranks, "Ranks to start; without: the launcher's, else 2")
       ->check(CLI::Range(1, 128));
   app.add_option("-b,--begin", words.begin, "Smallest size of the whole array [8]");
@@ -140,15 +147,18 @@ void addOptions(CLI::App& app, Words& words, Options& options) {
       ->check(CLI::Range(0, 2));
   app.add_flag("--in-place", options.inPlace, "Output over the input, where the operation allows it");
   app.add_flag("--reuse-buffers", options.reuseBuffers, "Touch no buffer between iterations: the flattering case");
+  app.add_flag("--async", options.async,
+               "torch: time until the call returns, until its end, and what of it is exposed");
   app.add_option("--peers", words.peers, "Interleave with " + peerNames());
   app.add_option("--rounds", options.rounds, "Turns that each library takes, with peers [5]")
       ->check(CLI::Range(1, 1000));
   app.add_option("--bind", options.bind, "0: let the ranks that we start move between CPUs [1]");
-  app.add_option("--python", options.python, "Interpreter that has torch, for gloo and torch");
+  app.add_option("--python", options.python, "Interpreter that has torch, for gloo, torch and ddp");
   app.add_option("--format", options.format, "table nccl hccl json csv [table]")
       ->check(CLI::IsMember({"table", "nccl", "hccl", "json", "csv"}));
   app.add_option("--json", options.jsonFile, "Write JSON there too ('-': standard output)");
   app.add_option("--csv", options.csvFile, "Write CSV there too ('-': standard output)");
+  app.add_option("--plot", options.plotFile, "Draw time over size as SVG there too ('-': standard output)");
   app.add_flag("--version", words.version, "Show version, revision, compiler, kernels");
   app.add_option("--inject-fault", options.faultRank)->group("");
 }
@@ -157,15 +167,37 @@ constexpr const char* kFooter =
     "Sizes may end in K, M, G. Exit code: 0; 1 wrong data, or (compare) slower rows; 2 wrong usage; 3 anything "
     "else.\n\n"
     "Examples:\n"
-    "  symccl-bench all_reduce --ranks 2 -b 8 -e 64M -f 4 -n 100 --peers gloo,openmpi,mpich,shm-staged\n"
-    "  symccl-bench all -p 4 -d all -o all -b 1K -e 1M --format json > rows.json\n"
-    "  mpirun -n 2 symccl-bench all_gather -b 1M -e 1G -R 0";
+    "  symccl-bench all_reduce --ranks 2 -b 8 -e 64M -f 4 -n 100 --peers gloo,openmpi,mpich,shm-staged --plot out.svg\n"
+    "  symccl-bench torch all_reduce --async -b 1M -e 64M --peers gloo --format json > rows.json\n"
+    "  mpirun -n 2 symccl-bench all -d all -o all -b 1K -e 1M";
+
+bool has(const std::vector<std::string>& names, const char* name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Peers and switches that only mean something together with others.
+void checkTogether(const Options& options, bool training) {
+  if (has(options.peers, "private") && options.registration == 0) {
+    throw Failure("the peer private is what registered buffers are compared with: not with -R 0");
+  }
+  if (has(options.peers, "out-of-place") && (!options.inPlace || options.torch)) {
+    throw Failure("the peer out-of-place is what --in-place is compared with: not without it, and not in torch");
+  }
+  if (has(options.peers, "torch-floor") && (!options.torch || training)) {
+    throw Failure("the peer torch-floor is what 'torch' is compared with: not without it");
+  }
+  if (options.async && (!options.torch || training)) throw Failure("--async is for 'symccl-bench torch'");
+}
 
 void understand(Options& options, const Words& words, bool hasFactor) {
-  if (!words.what.empty() && words.what.front() == "compare") {
-    if (words.what.size() != 3) throw Failure("compare takes two files of results: the old one and the new one");
-    options.compareBefore = words.what[1];
-    options.compareAfter = words.what[2];
+  const std::string first = words.what.empty() ? "" : words.what.front();
+  if (first == "compare" || first == "plot") {
+    if (words.what.size() != 3) {
+      throw Failure(first == "plot" ? "plot takes a file of results and the SVG file to write"
+                                    : "compare takes two files of results: the old one and the new one");
+    }
+    (first == "plot" ? options.plotRows : options.compareBefore) = words.what[1];
+    (first == "plot" ? options.plotFile : options.compareAfter) = words.what[2];
     return;
   }
   options.ops = opsOf(words.what, options.torch);
@@ -174,6 +206,7 @@ void understand(Options& options, const Words& words, bool hasFactor) {
   options.roots = rootsOf(words.root);
   options.sizes = sizesOf(words, hasFactor);
   options.peers = peersOf(words.peers);
+  checkTogether(options, first == "ddp");
 }
 
 }  // namespace

@@ -11,7 +11,9 @@ namespace symccl::bench {
 
 struct Options {
   std::string compareBefore, compareAfter;  ///< both set: compare these files, measure nothing
+  std::string plotRows;                     ///< set: draw the rows of this file into plotFile, measure nothing
   bool torch = false;                       ///< measure torch.distributed instead of the C++ interface
+  bool async = false;                       ///< torch: start operations, then wait for them
   std::vector<Op> ops;                      ///< what to measure: the product of these five
   std::vector<DataType> types;
   std::vector<ReduceOp> reductions;
@@ -28,8 +30,8 @@ struct Options {
   bool bound = false;  ///< whether this was done
   std::string python;  ///< of the peers that run in torch
   std::string format = "table";
-  std::string jsonFile, csvFile;  ///< "-": standard output
-  int faultRank = -1;             ///< for tests: this rank spoils one byte of each output
+  std::string jsonFile, csvFile, plotFile;  ///< "-": standard output
+  int faultRank = -1;                       ///< for tests: this rank spoils one byte of each output
 };
 
 /// What main() does after parsing.

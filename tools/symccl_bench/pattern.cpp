@@ -54,10 +54,16 @@ bool floating(DataType type) {
          type == DataType::float64;
 }
 
+// Whether a rank's output has a block of every rank.
+bool collects(Op op) {
+  return op == Op::allGather || op == Op::allToAll || op == Op::gather || op == Op::allGatherV || op == Op::allToAllV ||
+         op == Op::gatherV;
+}
+
 }  // namespace
 
 Pattern::Pattern(const Task& task, int rank) : task_(task), rank_(rank), elementBytes_(task.elementBytes()) {
-  const bool all = task.op == Op::allGather || task.op == Op::allToAll || task.op == Op::gather;
+  const bool all = collects(task.op);
   const int before = (rank + task.ranks - 1) % task.ranks;
   inputs_.resize(static_cast<std::size_t>(task.ranks));
   for (int source = 0; source < task.ranks; ++source) {
@@ -131,34 +137,32 @@ Pattern::Table Pattern::makeResult() const {
 }
 
 std::vector<Pattern::Piece> Pattern::outputs() const {
-  const std::size_t count = task_.count, mine = static_cast<std::size_t>(rank_) * count;
   const auto input = [&](int source) { return &inputs_[static_cast<std::size_t>(source)]; };
+  const auto block = [&](int from) { return task_.blockElements(from, rank_); };
+  const bool scatters = task_.op == Op::allToAll || task_.op == Op::allToAllV;
+  const bool toRootOnly = task_.op == Op::reduce || task_.op == Op::gather || task_.op == Op::gatherV;
   std::vector<Piece> pieces;
+  if (toRootOnly && rank_ != task_.root) return pieces;
   switch (task_.op) {
     case Op::allReduce:
-      return {{0, &result_, 0, count}};
     case Op::reduce:
-      if (rank_ == task_.root) pieces.push_back({0, &result_, 0, count});
-      return pieces;
+      return {{0, &result_, 0, task_.count}};
     case Op::reduceScatter:
-      return {{0, &result_, mine, count}};
+    case Op::reduceScatterV:
+      return {{0, &result_, task_.sendOffset(0, rank_), block(0)}};
     case Op::broadcast:
-      return {{0, input(task_.root), 0, count}};
+      return {{0, input(task_.root), 0, task_.count}};
     case Op::scatter:
-      return {{0, input(task_.root), mine, count}};
+    case Op::scatterV:
+      return {{0, input(task_.root), task_.sendOffset(task_.root, rank_), block(task_.root)}};
     case Op::sendRecv:
-      return {{0, input((rank_ + task_.ranks - 1) % task_.ranks), 0, count}};
-    case Op::allGather:
-    case Op::allToAll:
-    case Op::gather:
-      if (task_.op == Op::gather && rank_ != task_.root) return pieces;
-      for (int source = 0; source < task_.ranks; ++source) {
-        const std::size_t start = task_.op == Op::allToAll ? mine : 0;
-        pieces.push_back({static_cast<std::size_t>(source) * count, input(source), start, count});
-      }
-      return pieces;
-    case Op::barrier:
+      return {{0, input((rank_ + task_.ranks - 1) % task_.ranks), 0, task_.count}};
+    default:
       break;
+  }
+  for (int source = 0; collects(task_.op) && source < task_.ranks; ++source) {
+    const std::size_t start = scatters ? task_.sendOffset(source, rank_) : 0;
+    pieces.push_back({task_.recvOffset(source, rank_), input(source), start, block(source)});
   }
   return pieces;
 }
@@ -167,9 +171,9 @@ std::size_t Pattern::shift(std::uint64_t iteration) const { return iteration * 9
 
 void Pattern::write(void* send, void* recv, std::uint64_t iteration) const {
   const bool isBroadcast = task_.op == Op::broadcast;
-  if (isBroadcast && rank_ != task_.root) return;
+  if (!traitsOf(task_.op).sized || (isBroadcast && rank_ != task_.root)) return;
   auto* out = static_cast<std::byte*>(isBroadcast ? recv : send);
-  const std::size_t count = isBroadcast ? task_.count : task_.sendElements();
+  const std::size_t count = isBroadcast ? task_.count : task_.sendElements(rank_);
   const Table& table = inputs_[static_cast<std::size_t>(rank_)];
   const std::size_t start = shift(iteration);
   for (std::size_t done = 0; done < count; done += kPeriod) {

@@ -26,7 +26,7 @@ namespace symccl::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr int kStartSeconds = 60, kBlockSeconds = 300;
+constexpr int kStartSeconds = 120, kBlockSeconds = 300;
 
 int listenAt(const std::string& name, int ranks) {
   const int listening = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -70,7 +70,7 @@ std::vector<char*> pointersTo(std::vector<std::string>& lines) {
 
 }  // namespace
 
-PeerGroup::PeerGroup(const std::string& name, int ranks, const Options& options) : name_(name) {
+PeerGroup::PeerGroup(const std::string& name, int ranks, const Options& options) : name_(name), async_(options.async) {
   const std::string unique = "symccl-bench-" + std::to_string(::getpid()) + "-" + name;
   const std::string meeting = (std::filesystem::temp_directory_path() / unique).string();
   const auto commands = peerCommands(name, ranks, options, unique, meeting, absent_);
@@ -180,7 +180,7 @@ BlockResult PeerGroup::run(const Task& task, const Block& block) {
   std::ostringstream command;
   command << "block " << traitsOf(task.op).name << ' ' << nameOf(task.type) << ' ' << nameOf(task.reduction) << ' '
           << task.root << ' ' << task.count << ' ' << block.warmup << ' ' << block.iterations << ' ' << block.first
-          << ' ' << block.check << ' ' << block.reuseBuffers << ' ' << task.inPlace << '\n';
+          << ' ' << block.check << ' ' << block.reuseBuffers << ' ' << task.inPlace << ' ' << async_ << '\n';
   const std::string line = command.str();
   for (Worker& worker : workers_) (void)::send(worker.socket, line.data(), line.size(), MSG_NOSIGNAL);
   result.timesNs.resize(static_cast<std::size_t>(block.iterations));
@@ -188,7 +188,7 @@ BlockResult PeerGroup::run(const Task& task, const Block& block) {
     std::string answer, kind;
     if (!readLine(worker, kBlockSeconds, answer)) {
       giveUp(lastWords());
-      return {{}, 0, absent_};
+      return {{}, {}, 0, absent_};
     }
     std::istringstream words(answer);
     words >> kind;
@@ -196,17 +196,31 @@ BlockResult PeerGroup::run(const Task& task, const Block& block) {
       std::getline(words >> std::ws, result.absent);
       continue;
     }
-    std::uint64_t wrong = 0;
-    words >> wrong;
-    result.wrong += wrong;
-    for (double& slowest : result.timesNs) {
-      double time = 0;
-      if (!(words >> time)) result.absent = "it sent too few times";
-      slowest = std::max(slowest, time);
-    }
+    addTimes(words, result);
   }
   if (!result.absent.empty()) result.timesNs.clear();
   return result;
+}
+
+// One rank's answer into what the others said.
+void PeerGroup::addTimes(std::istream& words, BlockResult& result) {
+  std::uint64_t wrong = 0;
+  words >> wrong;
+  result.wrong += wrong;
+  const auto takeSlowest = [&](std::vector<double>& slowest) {
+    for (double& so : slowest) {
+      double time = 0;
+      if (!(words >> time)) result.absent = "it sent too few times";
+      so = std::max(so, time);
+    }
+  };
+  takeSlowest(result.timesNs);
+  std::string name;
+  for (std::size_t i = 0; words >> name; ++i) {
+    if (i == result.more.size()) result.more.emplace_back(name, std::vector<double>(result.timesNs.size()));
+    if (result.more[i].first != name) result.absent = "its ranks sent different series";
+    takeSlowest(result.more[i].second);
+  }
 }
 
 void PeerGroup::giveUp(const std::string& reason) {

@@ -89,23 +89,33 @@ class CsvReporter : public Reporter {
     ranks_ = run.ranks;
     std::fprintf(out_,
                  "operation,library,ranks,in_place,size,count,type,redop,root,median_us,p10_us,p90_us,p99_us,ratio,"
-                 "ratio_p10,ratio_p90,wrong,path,algorithm,wall_us,handoff_ns,regime_changed\n");
+                 "ratio_p10,ratio_p90,wrong,path,algorithm,wall_us,handoff_ns,regime_changed,issue_us,exposed_us\n");
   }
   void row(const Row& row, const Row*) override {
     for (const Measured& library : row.libraries) {
       if (!library.absent.empty()) continue;
       const bool own = &library == &row.libraries.front();
-      std::fprintf(out_, "%s,%s,%d,%d,%zu,%zu,%s,%s,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%llu,%s,%s,%.3f,%.1f,%d\n",
+      std::fprintf(out_,
+                   "%s,%s,%d,%d,%zu,%zu,%s,%s,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%llu,%s,%s,%.3f,%.1f,%d,%s,%s\n",
                    traitsOf(row.task.op).name, library.name.c_str(), ranks_, row.task.inPlace, row.task.bytes(),
                    row.task.count, nameOf(row.task.type), reductionOf(row), rootOf(row), library.timeUs.median,
                    library.timeUs.p10, library.timeUs.p90, library.p99Us, library.ratio.median, library.ratio.p10,
                    library.ratio.p90, static_cast<unsigned long long>(library.wrong), own ? row.path.c_str() : "",
-                   own ? row.algorithm.c_str() : "", wallUs(row), row.before.handOffNs, row.regimeChanged);
+                   own ? row.algorithm.c_str() : "", wallUs(row), row.before.handOffNs, row.regimeChanged,
+                   more(library, "issue").c_str(), more(library, "exposed").c_str());
     }
     std::fflush(out_);
   }
 
  private:
+  static std::string more(const Measured& library, const char* name) {
+    for (const auto& [series, times] : library.moreUs) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.3f", times.median);
+      if (series == name) return text;
+    }
+    return {};
+  }
   std::FILE* out_;
   int ranks_ = 0;
 };
@@ -139,6 +149,7 @@ std::unique_ptr<Reporter> makeReporter(const std::string& format, std::FILE* out
   if (format == "hccl") return std::make_unique<HcclReporter>(out);
   if (format == "csv") return std::make_unique<CsvReporter>(out);
   if (format == "json") return makeJsonReporter(out);
+  if (format == "svg") return makePlotReporter(out);
   return makeTableReporter(out);
 }
 

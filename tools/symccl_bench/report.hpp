@@ -14,6 +14,7 @@ struct Run {
   int ranks = 0;
   std::string launcher;
   const Options* options = nullptr;
+  double firstCommunicatorUs = 0;  ///< making the first communicator, with heaps and links; the slowest rank's
 };
 
 /// Writes rows in one format, each as soon as it is there where the format allows it.
@@ -26,10 +27,11 @@ class Reporter {
   virtual void end() {}
 };
 
-/// `format` as in --format; writes to `out`, which stays open.
+/// `format` as in --format, or "svg"; writes to `out`, which stays open.
 std::unique_ptr<Reporter> makeReporter(const std::string& format, std::FILE* out);
 std::unique_ptr<Reporter> makeTableReporter(std::FILE* out);
 std::unique_ptr<Reporter> makeJsonReporter(std::FILE* out);
+std::unique_ptr<Reporter> makePlotReporter(std::FILE* out);
 
 /// GB/s, 10^9 bytes; 0 where there is no time or no data.
 double algBandwidth(const Row& row);

@@ -17,16 +17,21 @@ class StagedEngine : public Engine {
 
   bool supports(const Task& task) const override { return task.op == Op::allReduce; }
 
-  void run(const Task& task, const void* send, void* recv) override {
-    const std::size_t element = task.elementBytes();
-    if (task.count * element < kOneShotBelow) {
-      oneShot(task, send, recv);
+  void prepare(const Task& task, const void* send, void* recv) override {
+    task_ = task;
+    send_ = static_cast<const std::byte*>(send);
+    recv_ = static_cast<std::byte*>(recv);
+  }
+
+  void run() override {
+    const std::size_t element = task_.elementBytes();
+    if (task_.count * element < kOneShotBelow) {
+      oneShot();
       return;
     }
     const std::size_t step = std::min(kChunk, halfBytes_) / element;
-    for (std::size_t done = 0; done < task.count; done += step) {
-      twoShot(task, static_cast<const std::byte*>(send) + done * element,
-              static_cast<std::byte*>(recv) + done * element, std::min(step, task.count - done));
+    for (std::size_t done = 0; done < task_.count; done += step) {
+      twoShot(send_ + done * element, recv_ + done * element, std::min(step, task_.count - done));
     }
   }
 
@@ -34,16 +39,16 @@ class StagedEngine : public Engine {
   // Halves alternate, so that nobody need wait until the others have read the last one.
   std::byte* nextSlot(int rank) const { return area_.slots(rank) + half_ * halfBytes_; }
 
-  void oneShot(const Task& task, const void* send, void* recv) {
+  void oneShot() {
     half_ ^= 1;
-    copy(nextSlot(area_.rank()), send, task.count * task.elementBytes(), Stores::ordinary);
+    copy(nextSlot(area_.rank()), send_, task_.count * task_.elementBytes(), Stores::ordinary);
     area_.barrier(Waiting::brisk);
-    reduceSlots(task, 0, task.count, recv);
+    reduceSlots(0, task_.count, recv_);
   }
 
-  void twoShot(const Task& task, const std::byte* send, std::byte* recv, std::size_t count) {
+  void twoShot(const std::byte* send, std::byte* recv, std::size_t count) {
     half_ ^= 1;
-    const std::size_t element = task.elementBytes();
+    const std::size_t element = task_.elementBytes();
     const auto sliceBegin = [&](int rank) {
       const std::size_t slice = (count / static_cast<std::size_t>(area_.ranks()) + kLine) / kLine * kLine;
       return std::min(count, slice * static_cast<std::size_t>(rank));
@@ -51,7 +56,7 @@ class StagedEngine : public Engine {
     copy(nextSlot(area_.rank()), send, count * element, Stores::ordinary);
     area_.barrier(Waiting::brisk);
     const std::size_t begin = sliceBegin(area_.rank()), end = sliceBegin(area_.rank() + 1);
-    reduceSlots(task, begin, end - begin, nextSlot(area_.rank()) + begin * element);
+    reduceSlots(begin, end - begin, nextSlot(area_.rank()) + begin * element);
     area_.barrier(Waiting::brisk);
     for (int rank = 0; rank < area_.ranks(); ++rank) {
       const std::size_t from = sliceBegin(rank), to = sliceBegin(rank + 1);
@@ -59,16 +64,19 @@ class StagedEngine : public Engine {
     }
   }
 
-  void reduceSlots(const Task& task, std::size_t begin, std::size_t count, void* destination) {
+  void reduceSlots(std::size_t begin, std::size_t count, void* destination) {
     if (count == 0) return;
     std::vector<const void*> sources;
-    for (int rank = 0; rank < area_.ranks(); ++rank) sources.push_back(nextSlot(rank) + begin * task.elementBytes());
+    for (int rank = 0; rank < area_.ranks(); ++rank) sources.push_back(nextSlot(rank) + begin * task_.elementBytes());
     const std::array<void*, 1> destinations = {destination};
-    reduce({task.type, task.reduction, sources, destinations, count});
+    reduce({task_.type, task_.reduction, sources, destinations, count});
   }
 
   Area& area_;
   std::size_t halfBytes_;
+  Task task_;
+  const std::byte* send_ = nullptr;
+  std::byte* recv_ = nullptr;
   std::size_t half_ = 0;
 };
 

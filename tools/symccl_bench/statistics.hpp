@@ -16,4 +16,8 @@ struct Spread {
 };
 Spread spreadOf(const std::vector<double>& values);
 
+/// A range that holds the median of what `values` are samples of in at least 95 % of cases: order statistics, which
+/// assume nothing of the distribution. For fewer than six values it is their range, which holds it less often.
+std::pair<double, double> medianInterval(std::vector<double> values);
+
 }  // namespace symccl::bench

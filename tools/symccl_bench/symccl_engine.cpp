@@ -11,19 +11,30 @@ namespace {
 
 class SymcclEngine : public Engine {
  public:
-  explicit SymcclEngine(std::shared_ptr<Communicator> world) : world_(std::move(world)) {}
+  SymcclEngine(std::shared_ptr<Communicator> world, Store& store) : world_(std::move(world)), store_(store) {}
 
-  bool supports(const Task&) const override { return true; }
+  bool supports(const Task& task) const override { return !isTraining(task.op); }
 
-  void run(const Task& task, const void* send, void* recv) override {
-    if (task.op == Op::sendRecv) {
-      last_ = {};
-      exchange(task, send, recv);
+  void prepare(const Task& task, const void* send, void* recv) override {
+    task_ = task;
+    blocksOf(send, recv);
+    operation_ = describe(send, recv);
+    const int rank = world_->rank(), size = world_->size();
+    batch_[0] = {Message::Way::send, const_cast<void*>(send), task.bytes(), (rank + 1) % size};
+    batch_[1] = {Message::Way::recv, recv, task.bytes(), (rank + size - 1) % size};
+  }
+
+  void run() override {
+    if (task_.op == Op::sendRecv) {
+      for (const Request& request : world_->start(batch_)) orFail(request.wait());
+    } else if (task_.op == Op::communicator) {
+      made_ = orFail(Communicator::create(store_, world_->rank(), world_->size(), {.name = "symccl-bench"}));
     } else {
-      last_ = describe(task, send, recv);
-      orFail(world_->run(last_));
+      orFail(world_->run(operation_));
     }
   }
+
+  void settle() override { made_.reset(); }
 
   // From the counters of calls by path, of all calls since the last question.
   std::string path() const override {
@@ -47,21 +58,40 @@ class SymcclEngine : public Engine {
 
   // What plan() answers for the last collective, if all ranks' buffers lie as they do here. After path().
   std::string algorithm() const override {
-    if (last_.kind == Kind::barrier || path_.empty() || path_.find('+') != std::string::npos) return {};
+    if (operation_.kind == Kind::barrier || operation_.kind >= Kind::allGatherV || path_.empty() ||
+        path_.find('+') != std::string::npos)
+      return {};
     Call call;
-    call.kind = last_.kind;
-    call.type = last_.type;
-    call.op = last_.op;
-    call.count = last_.count;
+    call.kind = operation_.kind;
+    call.type = operation_.type;
+    call.op = operation_.op;
+    call.count = operation_.count;
     call.form = path_ == "inline" ? Form::inlined : path_ == "eager" ? Form::eager : Form::buffers;
-    call.inPlace = last_.send == last_.recv;
-    call.sendLocated = world_->isRegistered(last_.send != nullptr ? last_.send : last_.recv, 1);
-    call.recvLocated = world_->isRegistered(last_.recv != nullptr ? last_.recv : last_.send, 1);
-    return plan({&call, 1}, path_ == "staged").algorithm->name;
+    call.inPlace = operation_.send == operation_.recv;
+    call.sendLocated = world_->isRegistered(operation_.send != nullptr ? operation_.send : operation_.recv, 1);
+    call.recvLocated = world_->isRegistered(operation_.recv != nullptr ? operation_.recv : operation_.send, 1);
+    PlanRules rules;
+    rules.stagedOnly = path_ == "staged";
+    return plan({&call, 1}, rules).algorithm->name;
   }
 
  private:
-  static Operation describe(const Task& task, const void* send, void* recv) {
+  // Of a v kind, this rank's blocks for the others and from them.
+  void blocksOf(const void* send, void* recv) {
+    const int me = world_->rank();
+    const std::size_t element = task_.elementBytes();
+    auto* out = static_cast<std::byte*>(const_cast<void*>(send));
+    auto* in = static_cast<std::byte*>(recv);
+    sends_.clear();
+    recvs_.clear();
+    for (int other = 0; other < task_.ranks; ++other) {
+      sends_.push_back({out + task_.sendOffset(me, other) * element, task_.blockElements(me, other) * element});
+      recvs_.push_back({in + task_.recvOffset(other, me) * element, task_.blockElements(other, me) * element});
+    }
+  }
+
+  Operation describe(const void* send, void* recv) const {
+    const Task& task = task_;
     switch (task.op) {
       case Op::allReduce:
         return Operation::allReduce(send, recv, task.count, task.type, task.reduction);
@@ -79,33 +109,39 @@ class SymcclEngine : public Engine {
         return Operation::gather(send, recv, task.count, task.type, task.root);
       case Op::scatter:
         return Operation::scatter(send, recv, task.count, task.type, task.root);
-      case Op::sendRecv:
-      case Op::barrier:
-        break;
+      case Op::allGatherV:
+        return Operation::allGatherV(sends_.front(), recvs_, task.type);
+      case Op::reduceScatterV:
+        return Operation::reduceScatterV(sends_, recvs_.front(), task.type, task.reduction);
+      case Op::allToAllV:
+        return Operation::allToAllV(sends_, recvs_, task.type);
+      case Op::gatherV:
+        return Operation::gatherV(sends_.front(), atRoot(recvs_), task.type, task.root);
+      case Op::scatterV:
+        return Operation::scatterV(atRoot(sends_), recvs_.front(), task.type, task.root);
+      default:
+        return Operation::barrier();
     }
-    return Operation::barrier();
   }
 
-  void exchange(const Task& task, const void* send, void* recv) {
-    const int rank = world_->rank(), size = world_->size();
-    const std::size_t bytes = task.count * task.elementBytes();
-    const std::array<Message, 2> batch = {
-        Message{Message::Way::send, const_cast<void*>(send), bytes, (rank + 1) % size},
-        Message{Message::Way::recv, recv, bytes, (rank + size - 1) % size},
-    };
-    for (const Request& request : world_->start(batch)) orFail(request.wait());
+  std::span<const symccl::Block> atRoot(const std::vector<symccl::Block>& blocks) const {
+    return world_->rank() == task_.root ? std::span<const symccl::Block>(blocks) : std::span<const symccl::Block>();
   }
 
-  std::shared_ptr<Communicator> world_;
-  Operation last_;
+  std::shared_ptr<Communicator> world_, made_;
+  Store& store_;
+  Task task_;
+  Operation operation_;
+  std::vector<symccl::Block> sends_, recvs_;
+  std::array<Message, 2> batch_;
   mutable std::string path_;
   mutable std::array<std::uint64_t, 4> before_{};
 };
 
 }  // namespace
 
-std::unique_ptr<Engine> makeSymcclEngine(std::shared_ptr<Communicator> world) {
-  return std::make_unique<SymcclEngine>(std::move(world));
+std::unique_ptr<Engine> makeSymcclEngine(std::shared_ptr<Communicator> world, Store& store) {
+  return std::make_unique<SymcclEngine>(std::move(world), store);
 }
 
 }  // namespace symccl::bench

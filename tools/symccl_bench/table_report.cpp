@@ -19,7 +19,10 @@ class TableReporter : public Reporter {
     std::fprintf(
         out_, "# %d ranks%s, %s; %s%s buffers%s; %d iterations%s; %s\n", run.ranks,
         options.bound ? ", each on a CPU of its own" : "", processorName().c_str(),
-        options.torch ? "torch.distributed, " : "", options.registration > 0 ? "registered" : "private",
+        options.async   ? "torch.distributed, asynchronous, "
+        : options.torch ? "torch.distributed, "
+                        : "",
+        options.registration > 0 ? "registered" : "private",
         options.reuseBuffers ? " REUSED between iterations (flattering)" : " written before and read after each",
         options.iterations, options.check ? ", data checked" : ", data NOT checked",
         "times are those of the slowest rank");
@@ -44,11 +47,22 @@ class TableReporter : public Reporter {
     own(row);
     for (std::size_t i = 1; i < row.libraries.size(); ++i) peer(row.libraries[i]);
     std::fprintf(out_, "\n");
+    for (const Measured& library : row.libraries) more(library);
     for (const Measured& library : row.libraries) reason(library, row.task.op);
     std::fflush(out_);
   }
 
  private:
+  // What torch with --async and ddp measure beside the time.
+  void more(const Measured& library) {
+    if (!library.absent.empty() || library.moreUs.empty()) return;
+    std::fprintf(out_, "#   %s:", library.name.c_str());
+    for (const auto& [name, times] : library.moreUs) {
+      std::fprintf(out_, " %s %.2f us [%.2f-%.2f]", name.c_str(), times.median, times.p10, times.p90);
+    }
+    std::fprintf(out_, "\n");
+  }
+
   // Why a library has no times: once for each reason and operation.
   void reason(const Measured& library, Op op) {
     std::string& told = told_[library.name];

@@ -1,54 +1,100 @@
 #include "symccl_bench/task.hpp"
 
+#include <algorithm>
+
 namespace symccl::bench {
 
 const std::vector<OpTraits>& operations() {
+  // name, reduces, rooted, perRank, inPlace, sized
   static const std::vector<OpTraits> all = {
-      {Op::allReduce, "all_reduce", true, false, false, true},
-      {Op::reduceScatter, "reduce_scatter", true, false, true, true},
-      {Op::allGather, "all_gather", false, false, true, true},
-      {Op::allToAll, "all_to_all", false, false, true, true},
-      {Op::broadcast, "broadcast", false, true, false, false},
-      {Op::reduce, "reduce", true, true, false, true},
-      {Op::gather, "gather", false, true, true, false},
-      {Op::scatter, "scatter", false, true, true, false},
-      {Op::sendRecv, "sendrecv", false, false, false, false},
-      {Op::barrier, "barrier", false, false, false, false},
+      {Op::allReduce, "all_reduce", true, false, false, true, true},
+      {Op::reduceScatter, "reduce_scatter", true, false, true, true, true},
+      {Op::allGather, "all_gather", false, false, true, true, true},
+      {Op::allToAll, "all_to_all", false, false, true, true, true},
+      {Op::broadcast, "broadcast", false, true, false, false, true},
+      {Op::reduce, "reduce", true, true, false, true, true},
+      {Op::gather, "gather", false, true, true, false, true},
+      {Op::scatter, "scatter", false, true, true, false, true},
+      {Op::allGatherV, "all_gather_v", false, false, true, false, true},
+      {Op::reduceScatterV, "reduce_scatter_v", true, false, true, false, true},
+      {Op::allToAllV, "all_to_all_v", false, false, true, false, true},
+      {Op::gatherV, "gather_v", false, true, true, false, true},
+      {Op::scatterV, "scatter_v", false, true, true, false, true},
+      {Op::sendRecv, "sendrecv", false, false, false, false, true},
+      {Op::barrier, "barrier", false, false, false, false, false},
+      {Op::communicator, "communicator", false, false, false, false, false},
+      {Op::ddpTransformer, "ddp_transformer", false, false, false, false, false},
+      {Op::ddpConvolution, "ddp_convolution", false, false, false, false, false},
   };
   return all;
 }
 
 const OpTraits& traitsOf(Op op) { return operations()[static_cast<std::size_t>(op)]; }
 
-std::size_t Task::bytes() const {
-  if (op == Op::barrier) return 0;
-  return count * elementBytes() * (traitsOf(op).perRank ? static_cast<std::size_t>(ranks) : 1);
-}
-
-std::size_t Task::sendElements() const {
+std::size_t Task::blockElements(int from, int to) const {
+  const auto n = static_cast<std::size_t>(ranks);
+  const auto rising = [&](int rank) { return 2 * count * (static_cast<std::size_t>(rank) + 1) / (n + 1); };
   switch (op) {
-    case Op::barrier:
-    case Op::broadcast:  // its one buffer counts as the output
-      return 0;
-    case Op::reduceScatter:
-    case Op::allToAll:
-    case Op::scatter:
-      return count * static_cast<std::size_t>(ranks);
+    case Op::allGatherV:
+    case Op::gatherV:
+      return rising(from);
+    case Op::reduceScatterV:
+    case Op::scatterV:
+      return rising(to);
+    case Op::allToAllV:
+      return rising((from + to) % ranks);
     default:
       return count;
   }
 }
 
-std::size_t Task::recvElements() const {
+std::size_t Task::sendOffset(int from, int to) const {
+  std::size_t offset = 0;
+  for (int before = 0; before < to; ++before) offset += blockElements(from, before);
+  return offset;
+}
+
+std::size_t Task::recvOffset(int from, int to) const {
+  std::size_t offset = 0;
+  for (int before = 0; before < from; ++before) offset += blockElements(before, to);
+  return offset;
+}
+
+// All that a rank receives of a v kind is as much as what it sends to all, or as what all send to it.
+std::size_t Task::bytes() const {
+  const OpTraits& traits = traitsOf(op);
+  if (!traits.sized) return 0;
+  if (!traits.perRank) return count * elementBytes();
+  return std::max(sendOffset(0, ranks), recvOffset(ranks, 0)) * elementBytes();
+}
+
+std::size_t Task::sendElements(int rank) const {
   switch (op) {
-    case Op::barrier:
+    case Op::reduceScatter:
+    case Op::allToAll:
+    case Op::scatter:
+    case Op::reduceScatterV:
+    case Op::allToAllV:
+    case Op::scatterV:
+      return sendOffset(rank, ranks);
+    case Op::broadcast:  // its one buffer counts as the output
       return 0;
+    default:
+      return traitsOf(op).sized ? blockElements(rank, 0) : 0;
+  }
+}
+
+std::size_t Task::recvElements(int rank) const {
+  switch (op) {
     case Op::allGather:
     case Op::allToAll:
     case Op::gather:
-      return count * static_cast<std::size_t>(ranks);
+    case Op::allGatherV:
+    case Op::allToAllV:
+    case Op::gatherV:
+      return recvOffset(ranks, rank);
     default:
-      return count;
+      return traitsOf(op).sized ? blockElements(0, rank) : 0;
   }
 }
 
@@ -57,14 +103,8 @@ double Task::busFactor() const {
   switch (op) {
     case Op::allReduce:
       return 2 * (n - 1) / n;
-    case Op::reduceScatter:
-    case Op::allGather:
-    case Op::allToAll:
-    case Op::gather:
-    case Op::scatter:
-      return (n - 1) / n;
     default:
-      return 1;
+      return traitsOf(op).perRank ? (n - 1) / n : 1;
   }
 }
 
@@ -73,21 +113,25 @@ double Task::leastTraffic() const {
   switch (op) {
     case Op::allReduce:
     case Op::allGather:
+    case Op::allGatherV:
     case Op::allToAll:
+    case Op::allToAllV:
     case Op::sendRecv:
       return 2 * whole * n;
     case Op::reduceScatter:
+    case Op::reduceScatterV:
     case Op::reduce:
       return (whole + whole / n) * n;
     case Op::broadcast:
       return 2 * whole * (n - 1);
     case Op::gather:
+    case Op::gatherV:
     case Op::scatter:
+    case Op::scatterV:
       return 2 * whole;
-    case Op::barrier:
-      break;
+    default:
+      return 0;
   }
-  return 0;
 }
 
 const std::vector<DataType>& types() {

@@ -18,8 +18,16 @@ enum class Op : unsigned char {
   reduce,
   gather,
   scatter,
+  allGatherV,  ///< the v kinds: blocks of different sizes, see Task::blockElements()
+  reduceScatterV,
+  allToAllV,
+  gatherV,
+  scatterV,
   sendRecv,  ///< every rank sends to the next one and receives from the one before
   barrier,
+  communicator,    ///< making a communicator of all ranks
+  ddpTransformer,  ///< a training step with DistributedDataParallel
+  ddpConvolution,
 };
 
 /// What holds for an operation whatever its size.
@@ -30,8 +38,10 @@ struct OpTraits {
   bool rooted;
   bool perRank;  ///< the whole array is ranks x count elements
   bool inPlace;  ///< it can run in place
+  bool sized;    ///< it has sizes and types
 };
 const std::vector<OpTraits>& operations();
+inline bool isTraining(Op op) { return op >= Op::ddpTransformer; }
 const OpTraits& traitsOf(Op op);
 
 struct Task {
@@ -39,15 +49,21 @@ struct Task {
   DataType type = DataType::float32;
   ReduceOp reduction = ReduceOp::sum;
   int root = 0;
-  std::size_t count = 0;  ///< elements, as the operation counts them: of one rank's block where `perRank`
+  std::size_t count =
+      0;  ///< elements, as the operation counts them: of one rank's block (v: on average) where `perRank`
   int ranks = 1;
   bool inPlace = false;
 
   std::size_t elementBytes() const { return sizeOf(type); }
   /// Bytes of the whole array: S of algbw = S / t.
   std::size_t bytes() const;
-  std::size_t sendElements() const;
-  std::size_t recvElements() const;
+  /// Elements of the block that `from` has for `to`. Of a v kind they rise evenly with the rank whose block it is.
+  std::size_t blockElements(int from, int to) const;
+  /// Where that block begins in the send buffer of `from` and in the receive buffer of `to`.
+  std::size_t sendOffset(int from, int to) const;
+  std::size_t recvOffset(int from, int to) const;
+  std::size_t sendElements(int rank) const;
+  std::size_t recvElements(int rank) const;
   /// busbw = algbw x this (nccl-tests' definition).
   double busFactor() const;
   /// Bytes that all ranks together must load and store at least, each element once where it is used.
