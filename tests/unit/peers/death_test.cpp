@@ -93,9 +93,11 @@ TEST(Death, APlainExitIsNoticedTooAndItsLastWordsAreHeard) {
     Peer* peer = part.linked(1 - part.index());
     ASSERT_TRUE(peer);
     if (part.index() == 1) {
+      EXPECT_TRUE(part.links().collect(*peer, "linked", late(), {}));  // not gone before the other end is there
       for (std::uint8_t i = 0; i < 30; ++i) EXPECT_TRUE(part.links().post(*peer, "words", Bytes(1000, i)));
       return;
     }
+    ASSERT_TRUE(part.links().post(*peer, "linked", {}));
     EXPECT_TRUE(eventually([&] { return peer->gone().load(); }));
     for (std::uint8_t i = 0; i < 30; ++i) {
       Result<Bytes> got = part.links().collect(*peer, "words", late(), {});
