@@ -11,7 +11,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CODE = ("src", "include", "python", "tools", "tests", "examples", "scripts", "cmake")
 SUFFIXES = {".cpp", ".hpp", ".h", ".py", ".sh", ".cmake", ".pml"}
-LIBRARY = ("src/", "include/", "python/csrc/")
+LIBRARY = ("src/", "include/", "python/csrc/", "python/npu/")
 WAIT = re.compile(r"src/base/(wait|shared_word)\.[ch]pp")
 LONGEST_FILE = 600
 

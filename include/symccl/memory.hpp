@@ -72,4 +72,30 @@ struct HeapReport {
 };
 SYMCCL_EXPORT Result<HeapReport> heapReport(int ordinal = -1);
 
+/// Something counted: how much of it there is, the most there was since the peak was reset, all that ever came.
+struct Tally {
+  std::uint64_t current = 0, peak = 0, added = 0;
+
+  void add(std::uint64_t amount) {
+    current += amount;
+    added += amount;
+    peak = current > peak ? current : peak;
+  }
+  void remove(std::uint64_t amount) { current -= amount; }
+};
+
+/// All pools of a heap together, also those that are gone but have blocks in use.
+struct PoolTotals {
+  Tally blocks, blockBytes;      ///< in use
+  Tally segments, segmentBytes;  ///< held
+};
+/// Of this process's heap of `ordinal`; zeros where it has not been made.
+SYMCCL_EXPORT PoolTotals poolTotals(int ordinal);
+/// Peaks become what there is now.
+SYMCCL_EXPORT void resetPoolPeaks(int ordinal);
+
+/// How many devices an emulated accelerator shows: SYMCCL_NPU_DEVICES, else as many as this host has ranks
+/// (LOCAL_WORLD_SIZE), at least 8 and at most 64.
+SYMCCL_EXPORT Result<int> emulatedDevices();
+
 }  // namespace symccl

@@ -9,6 +9,7 @@
 #include "callback_threads.hpp"
 #include "errors.hpp"
 #include "mem_pool.hpp"
+#include "segment_dict.hpp"
 
 namespace py = pybind11;
 
@@ -52,40 +53,11 @@ std::shared_ptr<MemPool> makePool(const py::object& allocator, bool, bool) {
   return std::make_shared<MemPool>(allocator.cast<std::shared_ptr<PoolAllocator>>());
 }
 
-// The keys are those of torch.cuda.MemPool.snapshot().
-py::dict segmentDict(const MemPool& pool, const SegmentReport& segment) {
-  const auto base = reinterpret_cast<std::uintptr_t>(segment.address);
-  py::list blocks;
-  std::size_t used = 0;
-  for (const auto& block : segment.blocks) {
-    py::dict entry;
-    entry["address"] = base + block.offset;
-    entry["size"] = block.bytes;
-    entry["requested_size"] = block.inUse ? block.bytes : 0;
-    entry["state"] = block.inUse ? "active_allocated" : "inactive";
-    entry["frames"] = py::list();
-    blocks.append(entry);
-    used += block.inUse ? block.bytes : 0;
-  }
-  py::dict result;
-  result["device"] = pool.allocator()->ordinal();
-  result["address"] = base;
-  result["total_size"] = segment.bytes;
-  result["allocated_size"] = used;
-  result["active_size"] = used;
-  result["requested_size"] = used;
-  result["stream"] = 0;
-  result["segment_type"] = segment.bytes <= (std::size_t{2} << 20) ? "small" : "large";
-  result["segment_pool_id"] = py::make_tuple(0, pool.id());
-  result["is_expandable"] = false;
-  result["frames"] = py::list();
-  result["blocks"] = blocks;
-  return result;
-}
-
 py::list snapshot(const MemPool& pool, bool) {
   py::list segments;
-  for (const SegmentReport& segment : pool.snapshot()) segments.append(segmentDict(pool, segment));
+  for (const SegmentReport& segment : pool.snapshot()) {
+    segments.append(segmentDict(segment, pool.allocator()->ordinal(), pool.id()));
+  }
   return segments;
 }
 

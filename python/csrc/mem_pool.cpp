@@ -29,14 +29,14 @@ void MemPoolUse::enter() {
   TORCH_CHECK(use_ == nullptr, "symccl: this use of a MemPool has been entered already");
   pool_->checkOwned();
   use_ = std::make_unique<PoolUse>(*pool_->pool());
-  ++pool_->uses_;
+  pool_->countUse(1);
 }
 
 void MemPoolUse::exit() {
   TORCH_CHECK(use_ != nullptr && PoolUse::current() == use_.get(),
               "symccl: use_mem_pool must be left on the thread that entered it, the innermost one first");
   use_.reset();
-  --pool_->uses_;
+  pool_->countUse(-1);
 }
 
 // A use that was never left (its generator was abandoned) stays the thread's: its memory must not go.

@@ -25,9 +25,9 @@ class MemPool {
   std::vector<SegmentReport> snapshot() const { return pool_->snapshot(); }
   /// Throws in a forked child of the process that made the pool: the memory is the parent's.
   void checkOwned() const;
+  void countUse(int change) { uses_ += change; }
 
  private:
-  friend class MemPoolUse;
   const std::shared_ptr<PoolAllocator> allocator_;
   const std::shared_ptr<Pool> pool_;
   const int process_;

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <optional>
 #include <unordered_map>
 
 namespace symccl::pytorch {
@@ -15,35 +16,39 @@ const c10::Device kCpu(c10::DeviceType::CPU);
 
 thread_local PoolUse* t_use = nullptr;
 
-/// The sizes of blocks whose allocation a profiler was told, so that it is told of their end too.
+/// The blocks whose allocation a profiler was told, so that it is told of their end too.
 class ReportedBlocks {
  public:
-  void allocated(void* address, std::size_t bytes) {
+  void allocated(void* address, std::size_t bytes, c10::Device owner) {
     {
       std::lock_guard lock(mutex_);
-      bytes_[address] = bytes;
-      count_.store(bytes_.size(), std::memory_order_relaxed);
+      blocks_.insert_or_assign(address, Block{bytes, owner});
+      count_.store(blocks_.size(), std::memory_order_relaxed);
     }
-    c10::reportMemoryUsageToProfiler(address, static_cast<std::int64_t>(bytes), 0, 0, kCpu);
+    c10::reportMemoryUsageToProfiler(address, static_cast<std::int64_t>(bytes), 0, 0, owner);
   }
 
   void freed(void* address) {
     if (count_.load(std::memory_order_relaxed) == 0) return;
-    std::size_t bytes = 0;
+    std::optional<Block> block;
     {
       std::lock_guard lock(mutex_);
-      const auto entry = bytes_.find(address);
-      if (entry == bytes_.end()) return;
-      bytes = entry->second;
-      bytes_.erase(entry);
-      count_.store(bytes_.size(), std::memory_order_relaxed);
+      const auto entry = blocks_.find(address);
+      if (entry == blocks_.end()) return;
+      block = entry->second;
+      blocks_.erase(entry);
+      count_.store(blocks_.size(), std::memory_order_relaxed);
     }
-    c10::reportMemoryUsageToProfiler(address, -static_cast<std::int64_t>(bytes), 0, 0, kCpu);
+    c10::reportMemoryUsageToProfiler(address, -static_cast<std::int64_t>(block->bytes), 0, 0, block->owner);
   }
 
  private:
+  struct Block {
+    std::size_t bytes;
+    c10::Device owner;
+  };
   std::mutex mutex_;
-  std::unordered_map<void*, std::size_t> bytes_;
+  std::unordered_map<void*, Block> blocks_;
   std::atomic<std::size_t> count_{0};
 };
 
@@ -62,20 +67,11 @@ void deleteAny(void* address) {
   if (!Pool::freeAnywhere(address) && g_previous != nullptr) g_previous->raw_deallocate(address);
 }
 
-c10::DataPtr allocateFrom(Pool& pool, std::size_t bytes) {
-  if (bytes == 0) return {nullptr, nullptr, &deleteAny, kCpu};
-  const Result<void*> block = pool.allocate(bytes);
-  TORCH_CHECK_WITH(OutOfMemoryError, bool(block), "symccl: ", block ? "" : block.error().message());
-  if (c10::memoryProfilingEnabled()) reportedBlocks().allocated(*block, bytes);
-  // Context and data must be the same: oneDNN uses raw_allocate().
-  return {*block, *block, &deleteAny, kCpu};
-}
-
 /// In front of PyTorch's CPU allocator; leaked, because storages outlive everything.
 class RoutingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override {
-    return t_use == nullptr ? g_previous->allocate(bytes) : allocateFrom(t_use->pool(), bytes);
+    return t_use == nullptr ? g_previous->allocate(bytes) : allocateFrom(t_use->pool(), bytes, kCpu, t_use->owner());
   }
   c10::DeleterFnPtr raw_deleter() const override { return &deleteAny; }
   bool is_simple_data_ptr(const c10::DataPtr& data) const override { return data.get() == data.get_context(); }
@@ -94,6 +90,17 @@ void installRouting() {
 
 }  // namespace
 
+c10::DataPtr allocateFrom(Pool& pool, std::size_t bytes, c10::Device device, c10::Device owner) {
+  if (bytes == 0) return {nullptr, nullptr, &deleteAny, device};
+  const Result<void*> block = pool.allocate(bytes);
+  TORCH_CHECK_WITH(OutOfMemoryError, bool(block), "symccl: ", block ? "" : block.error().message());
+  if (c10::memoryProfilingEnabled()) reportedBlocks().allocated(*block, bytes, owner);
+  // Context and data must be the same: oneDNN uses raw_allocate().
+  return {*block, *block, &deleteAny, device};
+}
+
+c10::DeleterFnPtr poolDeleter() { return &deleteAny; }
+
 std::shared_ptr<PoolAllocator> PoolAllocator::ofDevice(int ordinal) {
   static auto* mutex = new std::mutex;
   static auto* allocators = new std::array<std::shared_ptr<PoolAllocator>, kDevices>;
@@ -111,12 +118,12 @@ c10::DataPtr PoolAllocator::allocate(std::size_t bytes) {
     TORCH_CHECK_WITH(OutOfMemoryError, bool(pool), "symccl: ", pool ? "" : pool.error().message());
     pool_ = std::move(*pool);
   });
-  return allocateFrom(*pool_, bytes);
+  return allocateFrom(*pool_, bytes, kCpu, kCpu);
 }
 
 c10::DeleterFnPtr PoolAllocator::raw_deleter() const { return &deleteAny; }
 
-PoolUse::PoolUse(Pool& pool) : pool_(pool), outer_(t_use) {
+PoolUse::PoolUse(Pool& pool, c10::Device owner) : pool_(pool), owner_(owner), outer_(t_use) {
   installRouting();
   t_use = this;
 }

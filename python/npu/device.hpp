@@ -42,8 +42,9 @@ inline constexpr int kGreatestPriority = -1;
 /// A new stream of the device; `priority` is brought into the range above.
 c10::Stream newStream(int ordinal, int priority);
 c10::Stream defaultStream(int ordinal);
-/// The current thread's stream of the device.
+/// The current thread's stream of the device, and a change of it.
 c10::Stream currentStream(int ordinal);
+void setCurrentStream(const c10::Stream& stream);
 int priorityOf(const c10::Stream& stream);
 
 // --- Tensors ---
@@ -59,7 +60,8 @@ at::Tensor adopt(const at::Tensor& cpu, int ordinal);
 
 using Clock = std::chrono::steady_clock;
 /// Asks a piece of work for the time of its end. With `wait` it blocks until then (however it ends: errors belong to
-/// whoever started the work), without it returns nothing while the work is under way. From any thread, also two at once.
+/// whoever started the work), without it returns nothing while the work is under way. From any thread, also two at
+/// once. It must not throw, and should not own tensors: it may be kept for a while after the end.
 using Poll = std::function<std::optional<Clock::time_point>(bool wait)>;
 
 /// Has synchronize(), events and queries of `stream` account for a piece of work. It is forgotten once it has ended.
@@ -73,7 +75,8 @@ void synchronizeDevice(int ordinal);
 
 // --- Memory ---
 
-/// The pool that the current thread's tensors of the device come from: the innermost PoolScope's, else the device's own.
+/// The pool that the current thread's tensors of the device come from: the innermost PoolScope's, else the device's
+/// own.
 std::shared_ptr<Pool> currentPool(int ordinal);
 
 /// `with torch.npu.use_mem_pool(pool)`: tensors of the pool's device that the current thread makes come from `pool`.

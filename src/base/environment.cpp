@@ -87,6 +87,12 @@ bool readHostId(std::string_view value, Environment& to) {
   return true;
 }
 
+bool readDevices(std::string_view value, Environment& to) {
+  if (value.empty()) return true;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to.npuDevices);
+  return error == std::errc() && end == value.data() + value.size() && to.npuDevices >= 1 && to.npuDevices <= 64;
+}
+
 bool readRoot(std::string_view value, Environment& to) {
   to.root = value;
   if (value.empty()) return true;
@@ -142,6 +148,9 @@ const std::array kRows{
           to.membarrier = v == "1";
           return v == "0" || v == "1";
         }},
+    Row{{"SYMCCL_NPU_DEVICES", "", "a number from 1 to 64",
+         "How many devices the emulated accelerator npu shows; by default as many as the host has ranks, at least 8."},
+        readDevices},
     Row{{"SYMCCL_PATH", "auto", "auto or staged",
          "auto works on registered buffers in place; staged copies through staging memory always."},
         [](std::string_view v, Environment& to) { return oneOf(v, {"auto", "staged"}, to.path); }},

@@ -22,6 +22,7 @@ struct Environment {
   std::string hostId;           ///< SYMCCL_HOST_ID: splits one host for tests
   std::string isa;              ///< SYMCCL_ISA: auto, avx512, avx2, portable
   bool membarrier = true;       ///< SYMCCL_MEMBARRIER: 0 forces the fallback with fences
+  int npuDevices = 0;           ///< SYMCCL_NPU_DEVICES: 0 where nothing is said
   std::string path;             ///< SYMCCL_PATH: auto, staged (never zero-copy)
   std::string root;             ///< SYMCCL_ROOT: host:port of the TCP store
   std::string token;            ///< SYMCCL_TOKEN: secret of the TCP store

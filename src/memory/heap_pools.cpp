@@ -52,16 +52,28 @@ Result<void*> HeapPools::allocate(PoolState& state, std::size_t bytes) {
   const std::size_t block = BlockCache::blockBytes(bytes);
   {
     const std::lock_guard lock(mutex_);
-    if (const auto offset = state.cache.take(block)) return heap_.base() + *offset;
+    if (const auto offset = take(state, block)) return heap_.base() + *offset;
   }
   const Result<BlockCache::Segment> segment = reserveSegment(state, block);
   if (!segment) return segment.error();
 
   const std::lock_guard lock(mutex_);
   state.cache.add(*segment, block);
+  totals_.segments.add(1);
+  totals_.segmentBytes.add(segment->bytes);
   setOwner(*segment, &state);
   for (SegmentListener* listener : state.listeners) listener->segmentAdded(heap_, segment->offset, segment->bytes);
-  return heap_.base() + *state.cache.take(block);
+  return heap_.base() + *take(state, block);
+}
+
+std::optional<std::size_t> HeapPools::take(PoolState& state, std::size_t block) {
+  const std::size_t before = state.cache.bytesInUse();
+  const auto offset = state.cache.take(block);
+  if (offset) {
+    totals_.blocks.add(1);
+    totals_.blockBytes.add(state.cache.bytesInUse() - before);
+  }
+  return offset;
 }
 
 // Cached segments stand in nobody's way: where memory is short they go back first, this pool's before the others'.
@@ -87,7 +99,12 @@ void HeapPools::free(void* address) {
   {
     const std::lock_guard lock(mutex_);
     PoolState* state = owners_[offset / kGranule].load(std::memory_order_relaxed);
-    known = state && state->cache.give(offset) > 0;
+    const std::size_t bytes = state ? state->cache.give(offset) : 0;
+    known = bytes > 0;
+    if (known) {
+      totals_.blocks.remove(1);
+      totals_.blockBytes.remove(bytes);
+    }
     if (known && state->closed) {
       idle = collectIdle(*state);
       eraseIfDone(*state);
@@ -157,6 +174,20 @@ std::size_t HeapPools::bytesReserved(PoolState& state) {
   return state.cache.bytesReserved();
 }
 
+PoolTotals HeapPools::totals() {
+  if (heap_.inherited()) return {};
+  const std::lock_guard lock(mutex_);
+  return totals_;
+}
+
+void HeapPools::resetPeaks() {
+  if (heap_.inherited()) return;
+  const std::lock_guard lock(mutex_);
+  for (Tally* tally : {&totals_.blocks, &totals_.blockBytes, &totals_.segments, &totals_.segmentBytes}) {
+    tally->peak = tally->current;
+  }
+}
+
 bool HeapPools::attach(PoolState& state, SegmentListener& listener) {
   if (heap_.inherited()) return false;
   const std::lock_guard lock(mutex_);
@@ -184,6 +215,8 @@ HeapPools::Segments HeapPools::collectIdle(PoolState& state) {
   for (const auto segment : idle) {
     for (SegmentListener* listener : state.listeners) listener->segmentRemoved(heap_, segment.offset, segment.bytes);
     setOwner(segment, nullptr);
+    totals_.segments.remove(1);
+    totals_.segmentBytes.remove(segment.bytes);
   }
   return idle;
 }

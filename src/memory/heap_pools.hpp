@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -45,6 +46,8 @@ class HeapPools {
   std::vector<SegmentReport> snapshot(PoolState& state);
   std::size_t bytesInUse(PoolState& state);
   std::size_t bytesReserved(PoolState& state);
+  PoolTotals totals();
+  void resetPeaks();
 
   bool attach(PoolState& state, SegmentListener& listener);
   bool detach(PoolState& state, SegmentListener& listener);
@@ -54,6 +57,7 @@ class HeapPools {
 
   Result<BlockCache::Segment> reserveSegment(PoolState& state, std::size_t block);
   Segments collectIdle(PoolState& state);
+  std::optional<std::size_t> take(PoolState& state, std::size_t block);
   std::size_t trimOthers(PoolState& state);
   std::size_t giveBack(const Segments& segments);
   void setOwner(BlockCache::Segment segment, PoolState* owner);
@@ -62,6 +66,7 @@ class HeapPools {
   Heap& heap_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<PoolState>> states_;           // guarded by mutex_
+  PoolTotals totals_;                                        // guarded by mutex_
   const std::unique_ptr<std::atomic<PoolState*>[]> owners_;  // per granule; written under mutex_
 };
 

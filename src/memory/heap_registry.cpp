@@ -1,14 +1,18 @@
 // The heaps of this process, by device and by address, and the default device.
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "base/checks.hpp"
+#include "base/environment.hpp"
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "memory/heap.hpp"
+#include "memory/heap_pools.hpp"
 
 namespace symccl {
 namespace {
@@ -35,15 +39,20 @@ Process& thisProcess() {
 constinit std::atomic<Heap*> newestHeap{nullptr};
 constinit std::atomic<int> chosenDevice{-1};
 
+std::optional<int> numberFromLauncher(const char* variable) {
+  const char* value = std::getenv(variable);
+  if (!value) return std::nullopt;
+  int number = 0;
+  const auto [end, error] = std::from_chars(value, value + std::strlen(value), number);
+  if (error != std::errc() || *end != '\0' || number < 0) return 0;
+  return number;
+}
+
 // One process a device is what launchers arrange; a malformed value is no reason to refuse.
 int deviceFromLauncher() {
-  const char* value = std::getenv("LOCAL_RANK");
-  if (!value) value = std::getenv("RANK");
-  if (!value) return 0;
-  int rank = 0;
-  const auto [end, error] = std::from_chars(value, value + std::strlen(value), rank);
-  if (error != std::errc() || *end != '\0' || rank < 0) return 0;
-  return rank % kDevices;
+  auto rank = numberFromLauncher("LOCAL_RANK");
+  if (!rank) rank = numberFromLauncher("RANK");
+  return rank.value_or(0) % kDevices;
 }
 
 }  // namespace
@@ -72,6 +81,22 @@ Result<HeapReport> heapReport(int ordinal) {
   Result<Heap*> heap = Heap::ofDevice(ordinal);
   if (!heap) return heap.error();
   return (*heap)->report();
+}
+
+PoolTotals poolTotals(int ordinal) {
+  Heap* heap = Heap::ofDeviceIfMade(ordinal);
+  return heap ? heap->pools().totals() : PoolTotals{};
+}
+
+void resetPoolPeaks(int ordinal) {
+  if (Heap* heap = Heap::ofDeviceIfMade(ordinal)) heap->pools().resetPeaks();
+}
+
+Result<int> emulatedDevices() {
+  if (Status settings = environmentStatus(); !settings) return settings.error();
+  constexpr int kUsual = 8;
+  if (const int chosen = environment().npuDevices; chosen > 0) return chosen;
+  return std::clamp(numberFromLauncher("LOCAL_WORLD_SIZE").value_or(kUsual), kUsual, kDevices);
 }
 
 Heap* Heap::ofDeviceIfMade(int ordinal) {

@@ -52,6 +52,7 @@ TEST(Environment, ValuesAreTaken) {
                              {"SYMCCL_HOST_ID", "a-b.c_9"},
                              {"SYMCCL_ISA", "AVX2"},
                              {"SYMCCL_MEMBARRIER", "0"},
+                             {"SYMCCL_NPU_DEVICES", "12"},
                              {"SYMCCL_PATH", "staged"},
                              {"SYMCCL_ROOT", "[::1]:65535"},
                              {"SYMCCL_TOKEN", "Sesame: open!"},
@@ -64,6 +65,7 @@ TEST(Environment, ValuesAreTaken) {
   EXPECT_EQ(parsed->hostId, "a-b.c_9");
   EXPECT_EQ(parsed->isa, "avx2");
   EXPECT_FALSE(parsed->membarrier);
+  EXPECT_EQ(parsed->npuDevices, 12);
   EXPECT_EQ(parsed->path, "staged");
   EXPECT_EQ(parsed->root, "[::1]:65535");
   EXPECT_EQ(parsed->token, "Sesame: open!");
@@ -133,6 +135,7 @@ TEST(Environment, EveryVariableRefusesSomething) {
       {"SYMCCL_HOST_ID", {"a b", "a/b", "\xc3\xa9", std::string(65, 'x')}},
       {"SYMCCL_ISA", {"sse", "avx", "avx512 "}},
       {"SYMCCL_MEMBARRIER", {"yes", "2", "01", "true"}},
+      {"SYMCCL_NPU_DEVICES", {"0", "65", "-1", "8x", "all", "99999999999"}},
       {"SYMCCL_PATH", {"zero-copy", "fast"}},
       {"SYMCCL_ROOT",
        {"host", "host:", ":80", "host:0", "host:65536", "host:80x", "host: 80", "::1:80", "host:-1", "unix:@",

@@ -1,0 +1,24 @@
+# What symccl._npu is made of; the backend's sources are in backend/.
+set(SYMCCL_NPU_SOURCES
+  npu/alias.cpp
+  npu/autocast.cpp
+  npu/bind.cpp
+  npu/call.cpp
+  npu/convolution.cpp
+  npu/copies.cpp
+  npu/device.cpp
+  npu/event.cpp
+  npu/factories.cpp
+  npu/fallback.cpp
+  npu/generator.cpp
+  npu/guard.cpp
+  npu/hooks.cpp
+  npu/memory.cpp
+  npu/pending.cpp
+  npu/pinned.cpp
+  npu/random.cpp
+  npu/recurrent.cpp
+  npu/register.cpp
+  npu/stream.cpp
+  npu/sync_batch_norm.cpp
+  npu/timer.cpp)
