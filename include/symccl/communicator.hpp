@@ -145,12 +145,16 @@ struct CommunicatorOptions {
   std::string name = "world";
   std::chrono::milliseconds timeout{30 * 60 * 1000};  ///< of creation and of each operation; > 0
   int device = -1;                                    ///< heap ordinal; -1: this process's default
+  /// Equal on all ranks; what HCCL_ALGO accepts, in its place and in that of the thresholds, or the name of one
+  /// algorithm for all operations. Empty: what the environment says.
+  std::string algorithm{};
 };
 
 /// Counts since creation, per kind.
 struct OperationCounters {
   std::uint64_t calls = 0, bytes = 0, inlined = 0, eager = 0, zeroCopy = 0, staged = 0;
   std::uint64_t loadedBytes = 0, storedBytes = 0;  ///< what this rank's copies and reductions read and wrote
+  std::string algorithm;                           ///< of the last call
 };
 struct CommunicatorReport {
   std::string name;

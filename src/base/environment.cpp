@@ -55,6 +55,19 @@ bool readHeapSize(std::string_view value, Environment& to) {
   return true;
 }
 
+bool readThreshold(std::string_view value, std::optional<std::size_t>& to) {
+  to = sizeFromText(value);
+  return value.empty() || to;
+}
+
+bool readAlgorithm(std::string_view value, Environment& to) {
+  to.algorithm = value;
+  const auto fits = [](unsigned char c) {
+    return std::isalnum(c) || std::string_view("_-:;/=").find(static_cast<char>(c)) != std::string_view::npos;
+  };
+  return value.size() <= 1600 && std::all_of(value.begin(), value.end(), fits);
+}
+
 bool readSubsystems(std::string_view value, Environment& to) {
   std::string list;
   bool inName = false;
@@ -158,11 +171,25 @@ const std::array kRows{
          "Where rank 0 serves the store of programs without torch; by default it follows from the launcher's "
          "variables."},
         readRoot},
+    Row{{"SYMCCL_STORES", "auto", "auto, ordinary or streaming",
+         "How large operations store their results: through the caches, past them, or as their size suggests."},
+        [](std::string_view v, Environment& to) { return oneOf(v, {"auto", "ordinary", "streaming"}, to.stores); }},
     Row{{"SYMCCL_TOKEN", "", "up to 256 bytes", "The secret that clients of SymCCL's own TCP store must know.", true},
         readToken},
     Row{{"SYMCCL_TEST_STAGING", "normal", "normal or inaccessible",
          "inaccessible makes any access to staging memory fault, which proves that a path does without it; for tests."},
         [](std::string_view v, Environment& to) { return oneOf(v, {"normal", "inaccessible"}, to.testStaging); }},
+    Row{{"HCCL_ALGO", "", "level0:name;level1:name for all operations, or operation=level0:name with / between several",
+         "Algorithms for the levels of the network, level0 inside a host, equal on all ranks; a name that an operation "
+         "does not have leaves the choice to SymCCL, an unknown one is an error that lists the known ones."},
+        readAlgorithm},
+    Row{{"HCCL_RING_THRESHOLD", "", "a number of bytes, or one with K, M, G or T behind it",
+         "From this size on operations that have a ring take it, where HCCL_ALGO names nothing. Not a variable of "
+         "HCCL."},
+        [](std::string_view v, Environment& to) { return readThreshold(v, to.ringThreshold); }},
+    Row{{"HCCL_TREE_THRESHOLD", "", "a number of bytes, or one with K, M, G or T behind it",
+         "Up to this size operations that have a tree take it, where HCCL_ALGO names nothing. Not a variable of HCCL."},
+        [](std::string_view v, Environment& to) { return readThreshold(v, to.treeThreshold); }},
 };
 
 std::size_t editDistance(std::string_view a, std::string_view b) {

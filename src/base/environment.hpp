@@ -26,7 +26,10 @@ struct Environment {
   std::string path;             ///< SYMCCL_PATH: auto, staged (never zero-copy)
   std::string root;             ///< SYMCCL_ROOT: host:port of the TCP store
   std::string token;            ///< SYMCCL_TOKEN: secret of the TCP store
-  std::string testStaging;      ///< SYMCCL_TEST_STAGING: normal, inaccessible (tests: any touch of staging faults)
+  std::string stores;           ///< SYMCCL_STORES: auto, ordinary, streaming
+  std::string algorithm;        ///< HCCL_ALGO: names are checked when a communicator is created
+  std::optional<std::size_t> ringThreshold, treeThreshold;  ///< HCCL_RING_THRESHOLD, HCCL_TREE_THRESHOLD
+  std::string testStaging;  ///< SYMCCL_TEST_STAGING: normal, inaccessible (tests: any touch of staging faults)
 };
 
 /// One row of the table.

@@ -37,4 +37,16 @@ Status finishOneShot(Round& round, std::span<const std::byte* const> rows) {
                       Stores::ordinary);
 }
 
+Work eagerOneShotWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  Work work{.barriers = 1, .pushed = static_cast<std::int64_t>(offeredBytes(s.kind, s.bytes, s.size))};
+  if (reduces(s.kind)) {
+    work.read = work.pulled = n;
+    work.readPeer = (s.size - 2) * n;
+  } else {
+    work.pulled = s.kind == Kind::broadcast || s.kind == Kind::scatter ? n : (s.size - 1) * n;
+  }
+  return work;
+}
+
 }  // namespace symccl

@@ -17,4 +17,6 @@ Status inlineLine(Round& round) {
   return finishOneShot(round, rows);
 }
 
+Work inlineLineWork(const Situation&) { return {.barriers = 1}; }
+
 }  // namespace symccl

@@ -2,65 +2,57 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "base/checks.hpp"
+#include "collectives/catalog.hpp"
 
 namespace symccl {
 
 namespace {
 
 constexpr Algorithm kNothing{"nothing", Path::none, [](Round&) { return Status(); }};
-constexpr Algorithm kInline{"inline line", Path::inlined, inlineLine};
-constexpr Algorithm kEager{"eager one-shot", Path::eager, eagerOneShot};
-constexpr Algorithm kTwoShot{"two-shot", Path::zeroCopy, twoShot};
-constexpr Algorithm kPull{"pull", Path::zeroCopy, pull};
-constexpr Algorithm kPush{"push", Path::zeroCopy, push};
-constexpr Algorithm kSplitBroadcast{"split broadcast", Path::zeroCopy, splitBroadcast};
-constexpr Algorithm kStagedReduce{"staged reduce", Path::staged, stagedReduce};
-constexpr Algorithm kStagedReduceScatter{"staged reduce-scatter", Path::staged, stagedReduceScatter};
-constexpr Algorithm kStagedMove{"staged move", Path::staged, stagedMove};
 
-const Algorithm* zeroCopy(Kind kind, bool inputs, bool outputs, bool inPlace) {
-  const bool both = inputs && outputs;
-  switch (kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-      return both ? &kTwoShot : nullptr;
-    case Kind::reduceScatter:
-    case Kind::reduceScatterV:
-      return inputs ? &kTwoShot : nullptr;
-    case Kind::broadcast:
-      return both ? &kSplitBroadcast : inputs ? &kPull : outputs ? &kPush : nullptr;
-    case Kind::allGather:
-    case Kind::allGatherV:
-    case Kind::gather:
-    case Kind::gatherV:
-      return outputs ? &kPush : inputs ? &kPull : nullptr;
-    case Kind::scatter:
-    case Kind::scatterV:
-      return inputs ? &kPull : outputs ? &kPush : nullptr;
-    // In place a delivery would overwrite what has not left yet.
-    case Kind::allToAll:
-    case Kind::allToAllV:
-      return inPlace ? nullptr : inputs ? &kPull : outputs ? &kPush : nullptr;
-    case Kind::barrier:
-      break;
+const Algorithm* find(const Situation& situation, Named named) {
+  for (const Algorithm& algorithm : catalog()) {
+    if (algorithm.named == named && algorithm.runs(situation)) return &algorithm;
   }
   return nullptr;
 }
 
-const Algorithm* staged(Kind kind) {
-  switch (kind) {
-    case Kind::allReduce:
-    case Kind::reduce:
-      return &kStagedReduce;
-    case Kind::reduceScatter:
-    case Kind::reduceScatterV:
-      return &kStagedReduceScatter;
-    default:
-      return &kStagedMove;
+const Algorithm* asked(const Situation& situation, const PlanRules& rules) {
+  const Named named = rules.choice.at(situation.kind);
+  if (named != Named::automatic) return find(situation, named);
+  if (rules.treeThreshold && situation.bytes <= *rules.treeThreshold) return find(situation, Named::tree);
+  if (rules.ringThreshold && situation.bytes >= *rules.ringThreshold) return find(situation, Named::ring);
+  return nullptr;
+}
+
+std::uint64_t cost(const Algorithm& algorithm, const Situation& situation, const CostModel& costs) {
+  return costs.picoseconds(algorithm.work(situation), situation.bytes, situation.size, situation.cpus);
+}
+
+bool overlaps(const Call& call, std::uint64_t bytes) {
+  if (call.inPlace) return true;
+  if (call.send == kPrivate || call.recv == kPrivate) return false;
+  return call.send < call.recv + bytes && call.recv < call.send + bytes;
+}
+
+Situation describe(std::span<const Call> calls, const PlanRules& rules) {
+  const Call& first = calls.front();
+  Situation s{first.kind, static_cast<int>(calls.size()), rules.cpus};
+  s.inputs = s.outputs = true;
+  s.stagedOnly = rules.stagedOnly;
+  const std::uint64_t element = isV(first.kind) ? 1 : sizeOf(first.type);
+  Form largest = Form::inlined;
+  for (const Call& call : calls) {
+    s.bytes = std::max(s.bytes, call.count * element);
+    s.inputs = s.inputs && call.sendLocated;
+    s.outputs = s.outputs && call.recvLocated;
+    s.overlap = s.overlap || overlaps(call, call.count * element);
+    largest = std::max(largest, call.form);
   }
+  s.form = largest;
+  return s;
 }
 
 }  // namespace
@@ -81,19 +73,37 @@ const char* nameOf(Path path) {
   return "unknown";
 }
 
-Plan plan(std::span<const Call> calls, const PlanRules& rules) {
-  const Call& first = calls.front();
-  if (first.kind == Kind::barrier) return {&kNothing};
-  const auto all = [&](auto holds) { return std::all_of(calls.begin(), calls.end(), holds); };
-  if (all([](const Call& call) { return call.form == Form::inlined; })) return {&kInline};
-  if (all([](const Call& call) { return call.form == Form::eager; })) return {&kEager};
-  const bool inputs = all([](const Call& call) { return call.sendLocated; });
-  const bool outputs = all([](const Call& call) { return call.recvLocated; });
-  const bool inPlace = !all([](const Call& call) { return !call.inPlace; });
-  if (!rules.stagedOnly) {
-    if (const Algorithm* algorithm = zeroCopy(first.kind, inputs, outputs, inPlace)) return {algorithm};
+const Algorithm& choose(const Situation& situation, const PlanRules& rules) {
+  if (situation.kind == Kind::barrier) return kNothing;
+  if (const Algorithm* algorithm = asked(situation, rules)) return *algorithm;
+  if (situation.form == Form::inlined) return *find(situation, Named::inlined);
+  if (situation.form == Form::eager) return *find(situation, Named::eager);
+  const Algorithm* best = nullptr;
+  std::uint64_t least = 0;
+  for (const Algorithm& algorithm : catalog()) {
+    if (!algorithm.rankOrder || !algorithm.runs(situation)) continue;
+    const std::uint64_t time = cost(algorithm, situation, rules.costs);
+    if (best != nullptr && time >= least) continue;
+    best = &algorithm;
+    least = time;
   }
-  return {staged(first.kind), !inputs, !outputs};
+  return *best;  // staging serves every kind
+}
+
+std::vector<Estimate> estimates(const Situation& situation, const PlanRules& rules) {
+  std::vector<Estimate> all;
+  for (const Algorithm& algorithm : catalog()) {
+    if (algorithm.serves(situation.kind))
+      all.push_back({&algorithm, algorithm.runs(situation), cost(algorithm, situation, rules.costs)});
+  }
+  return all;
+}
+
+Plan plan(std::span<const Call> calls, const PlanRules& rules) {
+  const Situation situation = describe(calls, rules);
+  const Algorithm& algorithm = choose(situation, rules);
+  const bool buffers = algorithm.path == Path::staged && situation.form == Form::buffers;
+  return {&algorithm, buffers && !situation.inputs, buffers && !situation.outputs};
 }
 
 Status sameCall(std::span<const Call> calls) {

@@ -1,22 +1,24 @@
-// Which algorithm: a pure function of what all ranks announced.
+// Which algorithm: a pure function of what all ranks announced and of rules agreed at creation.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <vector>
 
-#include "collectives/algorithms.hpp"
-#include "collectives/call.hpp"
+#include "collectives/algorithm.hpp"
+#include "collectives/choice.hpp"
 
 namespace symccl {
 
-/// How an operation's data travels; counters and trace lines tell it.
-enum class Path : std::uint8_t { none, inlined, eager, zeroCopy, staged };
-const char* nameOf(Path path);
-
-/// One algorithm, with its name for traces.
-struct Algorithm {
-  const char* name;
-  Path path;
-  Status (*run)(Round&);
+/// What plans depend on beside the announcements: agreed when a communicator is created, equal on all ranks.
+struct PlanRules {
+  bool stagedOnly = false;  ///< SYMCCL_PATH=staged: never zero-copy
+  Choice choice;
+  /// Bytes of the call's count: up to the first a tree, from the second on a ring, where the operation has them and
+  /// nothing else was chosen.
+  std::optional<std::uint64_t> treeThreshold, ringThreshold;
+  int cpus = 1;  ///< that the ranks share
+  CostModel costs = assumedCosts();
 };
 
 /// What plan() decided. `sendPrivate`, `recvPrivate`: why staged.
@@ -25,13 +27,19 @@ struct Plan {
   bool sendPrivate = false, recvPrivate = false;
 };
 
-/// What plans depend on beside the announcements: agreed when a communicator is created, equal on all ranks.
-struct PlanRules {
-  bool stagedOnly = false;  ///< SYMCCL_PATH=staged: never zero-copy
-};
-
-/// `calls` by rank, all the same call. Every rank gets the same answer.
+/// `calls` by rank, all the same call. Every rank gets the same answer: what the rules ask for where it can be had,
+/// else the cheapest of the algorithms that combine in rank order.
 Plan plan(std::span<const Call> calls, const PlanRules& rules);
+
+/// The same for a described operation: the algorithm.
+const Algorithm& choose(const Situation& situation, const PlanRules& rules);
+/// Each algorithm that this operation has.
+struct Estimate {
+  const Algorithm* algorithm;
+  bool possible;  ///< its preconditions hold
+  std::uint64_t picoseconds;
+};
+std::vector<Estimate> estimates(const Situation& situation, const PlanRules& rules);
 
 /// Success if all ranks called the same operation; else Code::mismatch with every rank's call.
 Status sameCall(std::span<const Call> calls);

@@ -30,4 +30,10 @@ Status pull(Round& round) {
   return {};
 }
 
+Work pullWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const bool one = s.kind == Kind::broadcast || s.kind == Kind::scatter || s.kind == Kind::scatterV;
+  return {.barriers = 2, .copied = one ? 0 : n, .pulled = one ? n : (s.size - 1) * n};
+}
+
 }  // namespace symccl

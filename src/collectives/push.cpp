@@ -40,4 +40,21 @@ Status push(Round& round) {
   return {};
 }
 
+Work pushWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const std::int64_t peers = s.size - 1;
+  switch (s.kind) {
+    case Kind::broadcast:
+      return {.barriers = 2, .pushed = peers * n, .read = -(peers - 1) * n};
+    case Kind::allGather:
+    case Kind::allGatherV:
+      return {.barriers = 2, .copied = n, .pushed = peers * n, .read = -peers * n};
+    case Kind::gather:
+    case Kind::gatherV:
+      return {.barriers = 2, .pushed = n};
+    default:
+      return {.barriers = 2, .copied = n, .pushed = peers * n};
+  }
+}
+
 }  // namespace symccl

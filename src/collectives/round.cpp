@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/environment.hpp"
+
 namespace symccl {
 
 namespace {
@@ -26,7 +28,11 @@ Part partOf(std::size_t count, std::size_t elementBytes, int rank, int size) {
   return {edge(rank), edge(rank + 1)};
 }
 
-Stores Round::storesFor(std::size_t bytes) { return bytes >= kStreamFrom ? Stores::streaming : Stores::ordinary; }
+Stores Round::storesFor(std::size_t bytes) {
+  const std::string& asked = environment().stores;
+  const bool streaming = asked == "auto" ? bytes >= kStreamFrom : asked == "streaming";
+  return streaming ? Stores::streaming : Stores::ordinary;
+}
 
 Status Round::stepAll() {
   step();
@@ -71,21 +77,25 @@ const double* Round::factors() {
 
 Status Round::reduce(std::span<const void* const> sources, std::span<void* const> destinations, std::size_t count,
                      Stores stores) {
-  const std::size_t element = sizeOf(operation().type);
+  return reduce({operation().type, operation().op, sources, destinations, count, factors(), stores});
+}
+
+Status Round::reduce(const Reduction& whole) {
+  const std::size_t element = sizeOf(whole.type);
   const std::size_t block = kBlockBytes / element;
   std::vector<const void*>& from = scratch_.sources;
   std::vector<void*>& to = scratch_.destinations;
-  for (std::size_t done = 0; done < count; done += block) {
-    const std::size_t now = std::min(block, count - done);
+  for (std::size_t done = 0; done < whole.count; done += block) {
+    const std::size_t now = std::min(block, whole.count - done);
     const std::size_t offset = done * element;
     from.clear();
     to.clear();
-    for (const void* source : sources) from.push_back(static_cast<const std::byte*>(source) + offset);
-    for (void* destination : destinations) to.push_back(static_cast<std::byte*>(destination) + offset);
-    symccl::reduce({operation().type, operation().op, from, to, now, factors(), stores});
-    traffic_.loaded += now * element * sources.size();
-    traffic_.stored += now * element * destinations.size();
-    if (now < count) {
+    for (const void* source : whole.sources) from.push_back(static_cast<const std::byte*>(source) + offset);
+    for (void* destination : whole.destinations) to.push_back(static_cast<std::byte*>(destination) + offset);
+    symccl::reduce({whole.type, whole.op, from, to, now, whole.factors, whole.stores});
+    traffic_.loaded += now * element * from.size();
+    traffic_.stored += now * element * to.size();
+    if (now < whole.count) {
       if (Status status = interrupted(); !status) return status;
     }
   }

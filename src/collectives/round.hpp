@@ -70,6 +70,8 @@ class Round {
   /// `destinations`.
   Status reduce(std::span<const void* const> sources, std::span<void* const> destinations, std::size_t count,
                 Stores stores);
+  /// Any reduction of pieces of the operation.
+  Status reduce(const Reduction& whole);
 
   /// Maps the pages of a peer's range in one call where they were not seen before.
   void populate(int peer, const void* address, std::size_t bytes) const;

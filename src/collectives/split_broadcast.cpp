@@ -29,4 +29,10 @@ Status splitBroadcast(Round& round) {
   return round.stepAll();
 }
 
+Work splitBroadcastWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const std::int64_t part = n / s.size, others = s.size - 2;
+  return {.barriers = 2, .pushed = others * part, .pulled = part, .read = -others * part};
+}
+
 }  // namespace symccl

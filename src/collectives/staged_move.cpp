@@ -37,4 +37,21 @@ Status stagedMove(Round& round) {
   return own == 0 ? Status() : round.copy(layout.incoming(round.rank()), layout.outgoing(round.rank()), own, stores);
 }
 
+Work stagedMoveWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const std::int64_t peers = s.size - 1, slot = kStagingSlot;
+  switch (s.kind) {
+    case Kind::broadcast:
+      return {.barriers = 1 + (n + slot - 1) / slot, .pushed = std::min(n, slot), .pulled = n};
+    case Kind::scatter:
+    case Kind::scatterV:
+      return {.barriers = 1 + (n * peers + slot - 1) / slot, .copied = n, .pushed = peers * n, .pulled = n};
+    case Kind::allToAll:
+    case Kind::allToAllV:
+      return {.barriers = 1 + (n * peers + slot - 1) / slot, .copied = n, .pushed = peers * n, .pulled = peers * n};
+    default:
+      return {.barriers = 1 + (n + slot - 1) / slot, .copied = n, .pushed = n, .pulled = peers * n};
+  }
+}
+
 }  // namespace symccl

@@ -95,4 +95,15 @@ class StagedReduce {
 
 Status stagedReduce(Round& round) { return StagedReduce(round).run(); }
 
+Work stagedReduceWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const std::int64_t peers = s.size - 1, part = n / s.size;
+  const std::int64_t slices = (n + std::int64_t{kStagingSlot} - 1) / std::int64_t{kStagingSlot};
+  return {.barriers = 1 + 2 * slices,
+          .copied = part,
+          .pushed = peers * part,
+          .pulled = s.size * part,
+          .readPeer = (peers - 1) * part};
+}
+
 }  // namespace symccl

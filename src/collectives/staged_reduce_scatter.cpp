@@ -32,4 +32,11 @@ Status stagedReduceScatter(Round& round) {
   return {};
 }
 
+Work stagedReduceScatterWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const std::int64_t peers = s.size - 1;
+  const std::int64_t slices = (n * peers + std::int64_t{kStagingSlot} - 1) / std::int64_t{kStagingSlot};
+  return {.barriers = 1 + slices, .pushed = peers * n, .pulled = n, .read = n, .readPeer = (peers - 1) * n};
+}
+
 }  // namespace symccl

@@ -51,4 +51,17 @@ Status twoShot(Round& round) {
   return round.stepAll();
 }
 
+Work twoShotWork(const Situation& s) {
+  const auto n = static_cast<std::int64_t>(s.bytes);
+  const std::int64_t peers = s.size - 1, part = n / s.size;
+  switch (s.kind) {
+    case Kind::allReduce:
+      return {.barriers = 2, .copied = -(peers - 1) * part, .pushed = peers * part, .pulled = peers * part};
+    case Kind::reduce:
+      return {.barriers = 2, .pushed = part, .readPeer = peers * part};
+    default:
+      return {.barriers = 2, .pulled = n, .read = n, .readPeer = (peers - 1) * n};
+  }
+}
+
 }  // namespace symccl

@@ -10,6 +10,7 @@
 #include "base/fork.hpp"
 #include "base/log.hpp"
 #include "base/wait.hpp"
+#include "collectives/probe.hpp"
 #include "comm/arguments.hpp"
 #include "comm/core.hpp"
 #include "comm/joining.hpp"
@@ -133,6 +134,7 @@ class CommunicatorImpl final : public Communicator {
     std::int32_t color, key;
     std::uint64_t area;
     std::uint64_t nonce;
+    std::uint64_t algorithm;  // a hash of the option
   };
 
   // Not a parent's communicator in a forked child.
@@ -200,9 +202,14 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
     return invalid("split: device ", options.device, " asked for, but the parent's heap is of device ",
                    parent.heap().ordinal());
   }
+  Result<PlanRules> rules = options.algorithm.empty() ? core_->rules() : askedRules(options);
+  if (!rules) return rules.error().in("split");
+  rules->cpus = core_->rules().cpus;
+  rules->costs = core_->rules().costs;
   constexpr std::uint64_t kNoArea = ~std::uint64_t{0};
   Result<std::size_t> area = AreaAllocator::of(parent.heap()).take(size());
-  const SplitEntry mine{color, key, area ? *area : kNoArea, randomUuid().words[0]};
+  const SplitEntry mine{color, key, area ? *area : kNoArea, randomUuid().words[0],
+                        std::hash<std::string>()(options.algorithm)};
   std::vector<SplitEntry> all(static_cast<std::size_t>(size()));
   const Status status =
       run(Operation::allGather(&mine, all.data(), sizeof(SplitEntry), DataType::byte), {options.timeout});
@@ -230,6 +237,12 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
   std::stable_sort(ranks.begin(), ranks.end(), [&](int a, int b) {
     return all[static_cast<std::size_t>(a)].key < all[static_cast<std::size_t>(b)].key;
   });
+  for (int rank : ranks) {
+    if (all[static_cast<std::size_t>(rank)].algorithm == mine.algorithm) continue;
+    giveBack();
+    return invalid("split: rank ", rank, " has another option algorithm than rank ", this->rank(), ", which has '",
+                   options.algorithm, "'; it must be equal on all ranks of a color");
+  }
   std::vector<std::size_t> areas;
   for (int rank : ranks) areas.push_back(all[static_cast<std::size_t>(rank)].area);
   const auto childRank = static_cast<int>(std::find(ranks.begin(), ranks.end(), rank()) - ranks.begin());
@@ -246,7 +259,7 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
     return error;
   }
   return std::shared_ptr<Communicator>(new CommunicatorImpl(
-      Core::make(subgroup(parent, options.name, epoch, childRank, ranks, areas), core_->rules()), options.timeout));
+      Core::make(subgroup(parent, options.name, epoch, childRank, ranks, areas), *rules), options.timeout));
 }
 
 }  // namespace
@@ -272,6 +285,8 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
     return error.in(context);
   };
   if (Status status = environmentStatus(); !status) return failed(status.error());
+  Result<PlanRules> rules = askedRules(options);
+  if (!rules) return failed(rules.error());
   Result<Heap*> heap = Heap::ofDevice(options.device);
   if (!heap) return failed(heap.error());
   Result<std::size_t> area = AreaAllocator::of(**heap).take(size);
@@ -280,12 +295,12 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
   if (size == 1) {
     group = aloneGroup(options.name, **heap, *area);
   } else {
-    Result<std::unique_ptr<Group>> joined = join(meeting, options.name, size, **heap, *area, deadline);
+    if (rank == 0) rules->costs = measuredCosts();
+    Result<std::unique_ptr<Group>> joined = join(meeting, options, size, **heap, *area, deadline, *rules);
     if (!joined) return failed(joined.error());
     group = std::move(*joined);
   }
-  return std::shared_ptr<Communicator>(
-      new CommunicatorImpl(Core::make(std::move(group), {environment().path == "staged"}), options.timeout));
+  return std::shared_ptr<Communicator>(new CommunicatorImpl(Core::make(std::move(group), *rules), options.timeout));
 }
 
 }  // namespace symccl

@@ -18,6 +18,7 @@ class Counters {
     add(row.bytes, bytes);
     add(row.loaded, traffic.loaded);
     add(row.stored, traffic.stored);
+    row.algorithm.store(plan.algorithm->name, std::memory_order_relaxed);
     switch (plan.algorithm->path) {
       case Path::none:
       case Path::inlined:
@@ -48,6 +49,7 @@ class Counters {
       counters.staged = get(row.staged);
       counters.loadedBytes = get(row.loaded);
       counters.storedBytes = get(row.stored);
+      if (const char* name = row.algorithm.load(std::memory_order_relaxed)) counters.algorithm = name;
       into.operations.emplace_back(nameOf(static_cast<Kind>(kind)), counters);
     }
     into.stagedSendPrivate = get(sendPrivate_);
@@ -58,6 +60,7 @@ class Counters {
   using Count = std::atomic<std::uint64_t>;
   struct Row {
     Count calls{0}, bytes{0}, inlined{0}, eager{0}, zeroCopy{0}, staged{0}, loaded{0}, stored{0};
+    std::atomic<const char*> algorithm{nullptr};
   };
   static void add(Count& count, std::uint64_t amount) { count.store(get(count) + amount, std::memory_order_relaxed); }
   static std::uint64_t get(const Count& count) { return count.load(std::memory_order_relaxed); }

@@ -131,7 +131,8 @@ Status Joining::compare(const MemberEntry& entry, int rank) const {
   }
   if (entry.settings != own.settings) {
     return Error(Code::invalid,
-                 text("rank ", rank, " has another SYMCCL_PATH than rank ", rank_, "; it must be equal on all ranks"),
+                 text("rank ", rank, " has other settings than rank ", rank_,
+                      "; they must be equal on all ranks: ", entry.settings, " there, ", own.settings, " here"),
                  rank);
   }
   return {};

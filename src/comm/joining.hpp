@@ -51,6 +51,8 @@ class Joining {
   bool fences() const;
   /// After collect(): CPUs that the members share.
   int cpus() const;
+  /// After collect(): rank 0's.
+  const CostModel& costs() const { return members_.front().entry.costs; }
   /// After collect(): whether a member that yields lets the others run.
   bool yields() const;
 

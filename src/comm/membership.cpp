@@ -11,14 +11,34 @@ namespace symccl {
 
 namespace {
 
-std::uint64_t hashText(const std::string& value) {
-  std::uint64_t hash = 0xcbf29ce484222325ull;  // FNV-1a
-  for (unsigned char byte : value) hash = (hash ^ byte) * 0x100000001b3ull;
-  return hash;
+// Ranks that plan differently would wait for each other for ever, so what plans depend on is compared.
+std::string settingsText(const CommunicatorOptions& options) {
+  const Environment& said = environment();
+  std::string all = "SYMCCL_PATH " + said.path;
+  if (!options.algorithm.empty()) return all + ", algorithm '" + options.algorithm + "'";
+  if (!said.algorithm.empty()) all += ", HCCL_ALGO '" + said.algorithm + "'";
+  if (said.ringThreshold) all += text(", HCCL_RING_THRESHOLD ", *said.ringThreshold);
+  if (said.treeThreshold) all += text(", HCCL_TREE_THRESHOLD ", *said.treeThreshold);
+  return all;
 }
 
-// Ranks that plan differently would wait for each other for ever, so what plans depend on is compared.
-std::uint64_t settingsHash() { return hashText("path=" + environment().path); }
+void write(WireWriter& out, const CostModel& costs) {
+  out.u64(costs.handoff);
+  for (const CostModel::Rates& rate : costs.rates)
+    out.u64(rate.copied).u64(rate.pushed).u64(rate.pulled).u64(rate.read).u64(rate.readPeer);
+}
+
+CostModel readCosts(WireReader& in) {
+  CostModel costs;
+  costs.handoff = in.u64();
+  for (CostModel::Rates& rate : costs.rates) {
+    for (std::uint64_t CostModel::Rates::* each :
+         {&CostModel::Rates::copied, &CostModel::Rates::pushed, &CostModel::Rates::pulled, &CostModel::Rates::read,
+          &CostModel::Rates::readPeer})
+      rate.*each = in.u64();
+  }
+  return costs;
+}
 
 std::string ownAffinity() {
   cpu_set_t set;
@@ -38,7 +58,8 @@ Bytes MemberEntry::write() const {
       .u64(heapBytes)
       .u64(areaOffset)
       .u64(layout)
-      .u64(settings);
+      .string(settings);
+  symccl::write(out, costs);
   out.u8(membarrier ? 1 : 0).string(affinity).u32(static_cast<std::uint32_t>(cpus)).string(schedulingGroup);
   return out.take();
 }
@@ -53,7 +74,8 @@ Result<MemberEntry> MemberEntry::read(const Bytes& bytes, int rank) {
   entry.heapBytes = in.u64();
   entry.areaOffset = in.u64();
   entry.layout = in.u64();
-  entry.settings = in.u64();
+  entry.settings = in.string();
+  entry.costs = readCosts(in);
   entry.membarrier = in.u8() != 0;
   entry.affinity = in.string();
   entry.cpus = static_cast<int>(in.u32());
@@ -65,7 +87,20 @@ Result<MemberEntry> MemberEntry::read(const Bytes& bytes, int rank) {
   return entry;
 }
 
-Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset) {
+Result<PlanRules> askedRules(const CommunicatorOptions& options) {
+  PlanRules rules;
+  rules.stagedOnly = environment().path == "staged";
+  const bool own = !options.algorithm.empty();
+  Result<Choice> choice = Choice::parse(own ? options.algorithm : environment().algorithm);
+  if (!choice) return choice.error().in(own ? "the option algorithm" : "the variable HCCL_ALGO");
+  rules.choice = *choice;
+  if (own) return rules;
+  rules.ringThreshold = environment().ringThreshold;
+  rules.treeThreshold = environment().treeThreshold;
+  return rules;
+}
+
+Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset, std::string settings) {
   Result<Links*> links = Links::instance();
   if (!links) return links.error();
   MemberEntry entry;
@@ -76,7 +111,7 @@ Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset)
   entry.heapBytes = heap.bytes();
   entry.areaOffset = areaOffset;
   entry.layout = kAreaLayout;
-  entry.settings = settingsHash();
+  entry.settings = std::move(settings);
   entry.membarrier = membarrierRegistered();
   entry.affinity = ownAffinity();
   entry.cpus = availableCpus();
@@ -86,10 +121,11 @@ Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset)
 
 namespace {
 
-Result<std::unique_ptr<Group>> joinOrFail(const Meeting& meeting, const std::string& name, int size, Heap& heap,
-                                          std::size_t areaOffset, Deadline deadline) {
-  Result<MemberEntry> own = ownEntry(size, heap, areaOffset);
+Result<std::unique_ptr<Group>> joinOrFail(const Meeting& meeting, const CommunicatorOptions& options, int size,
+                                          Heap& heap, std::size_t areaOffset, Deadline deadline, PlanRules& rules) {
+  Result<MemberEntry> own = ownEntry(size, heap, areaOffset, settingsText(options));
   if (!own) return own.error();
+  if (meeting.rank() == 0) own->costs = rules.costs;
   Joining joining(meeting, size, deadline);
   Result<Uuid> epoch = joining.agreeOnEpoch();
   if (!epoch) return epoch.error();
@@ -105,7 +141,9 @@ Result<std::unique_ptr<Group>> joinOrFail(const Meeting& meeting, const std::str
       return Error(Code::corrupt, text("rank ", peer, "'s control area is not of this communicator"), peer);
     }
   }
-  Group::Identity identity{name, rank, size, *epoch, joining.fences(), joining.cpus(), joining.yields()};
+  rules.cpus = joining.cpus();
+  rules.costs = joining.costs();
+  Group::Identity identity{options.name, rank, size, *epoch, joining.fences(), joining.cpus(), joining.yields()};
   auto group = std::make_unique<Group>(std::move(identity), heap, std::move(*places));
   // Nobody returns before all are linked: what fails one fails all, and who then exits is missed by nobody.
   group->step();
@@ -118,9 +156,9 @@ Result<std::unique_ptr<Group>> joinOrFail(const Meeting& meeting, const std::str
 
 }  // namespace
 
-Result<std::unique_ptr<Group>> join(const Meeting& meeting, const std::string& name, int size, Heap& heap,
-                                    std::size_t areaOffset, Deadline deadline) {
-  Result<std::unique_ptr<Group>> group = joinOrFail(meeting, name, size, heap, areaOffset, deadline);
+Result<std::unique_ptr<Group>> join(const Meeting& meeting, const CommunicatorOptions& options, int size, Heap& heap,
+                                    std::size_t areaOffset, Deadline deadline, PlanRules& rules) {
+  Result<std::unique_ptr<Group>> group = joinOrFail(meeting, options, size, heap, areaOffset, deadline, rules);
   if (!group) withdraw(ControlArea(heap.base() + areaOffset, size), meeting.rank(), group.error());
   return group;
 }

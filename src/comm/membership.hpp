@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/deadline.hpp"
+#include "collectives/plan.hpp"
 #include "protocol/group.hpp"
 #include "symccl/communicator.hpp"
 #include "symccl/store.hpp"
@@ -21,7 +22,8 @@ struct MemberEntry {
   std::uint64_t heapBytes = 0;
   std::uint64_t areaOffset = 0;
   std::uint64_t layout = 0;
-  std::uint64_t settings = 0;  ///< hash of what all ranks must agree on
+  std::string settings;  ///< what all ranks must agree on, as text
+  CostModel costs;       ///< rank 0's count
   bool membarrier = false;
   std::string affinity;  ///< CPUs that its process may run on, as the kernel's bit mask
   int cpus = 1;          ///< how many of them the cgroup lets it use at once
@@ -32,14 +34,18 @@ struct MemberEntry {
 };
 
 /// This process's own entry in a communicator of `size` ranks, for an area in `heap`.
-Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset);
+Result<MemberEntry> ownEntry(int size, const Heap& heap, std::size_t areaOffset, std::string settings);
+
+/// What the environment and a communicator's options ask of plans; the costs and the CPUs are assumptions.
+Result<PlanRules> askedRules(const CommunicatorOptions& options);
 
 class Meeting;
 
 /// Publishes the area, collects every rank's entry, links to all and maps their heaps; returns when all have done so.
-/// If it fails others may know the area: its error words then say so, and it must not be used again.
-Result<std::unique_ptr<Group>> join(const Meeting& meeting, const std::string& name, int size, Heap& heap,
-                                    std::size_t areaOffset, Deadline deadline);
+/// If it fails others may know the area: its error words then say so, and it must not be used again. Completes `rules`
+/// with what the ranks agree on.
+Result<std::unique_ptr<Group>> join(const Meeting& meeting, const CommunicatorOptions& options, int size, Heap& heap,
+                                    std::size_t areaOffset, Deadline deadline, PlanRules& rules);
 
 /// Says in an area that others may know that its owner does not take part: members that got through see it as soon as
 /// they wait for this rank.

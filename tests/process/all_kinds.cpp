@@ -21,14 +21,22 @@ float inexact(int rank, std::size_t index) { return 0.1f + static_cast<float>(el
 
 class AllKinds {
  public:
-  AllKinds(Communicator& comm, const std::shared_ptr<Pool>& pool, std::size_t count, int root, std::size_t shift)
-      : comm_(comm), pool_(pool), count_(count), root_(root), shift_(shift), me_(comm.rank()), size_(comm.size()) {}
+  AllKinds(Communicator& comm, const std::shared_ptr<Pool>& pool, std::size_t count, int root, std::size_t shift,
+           bool rankOrder)
+      : comm_(comm),
+        pool_(pool),
+        count_(count),
+        root_(root),
+        shift_(shift),
+        rankOrder_(rankOrder),
+        me_(comm.rank()),
+        size_(comm.size()) {}
 
   void runAll() {
     EXPECT_OK(comm_.run(Operation::barrier()));
     broadcast();
     reductions();
-    roundedSum();
+    if (rankOrder_) roundedSum();
     allGather();
     reduceScatter();
     allToAll();
@@ -241,6 +249,7 @@ class AllKinds {
   const std::size_t count_;
   const int root_;
   const std::size_t shift_;
+  const bool rankOrder_;
   const int me_, size_;
   std::deque<Buffer> buffers_;
 };
@@ -248,10 +257,10 @@ class AllKinds {
 }  // namespace
 
 void checkAllKinds(Communicator& communicator, const std::shared_ptr<Pool>& pool, std::size_t count, int root,
-                   std::size_t shift) {
+                   std::size_t shift, bool rankOrder) {
   SCOPED_TRACE(testing::Message() << (pool ? "registered" : "private") << " buffers, count " << count << ", rank "
                                   << communicator.rank() << " of " << communicator.size());
-  AllKinds(communicator, pool, count, root, shift).runAll();
+  AllKinds(communicator, pool, count, root, shift, rankOrder).runAll();
 }
 
 }  // namespace symccl::test

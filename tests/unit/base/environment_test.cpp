@@ -33,6 +33,10 @@ TEST(Environment, Defaults) {
   EXPECT_EQ(parsed->root, "");
   EXPECT_EQ(parsed->token, "");
   EXPECT_EQ(parsed->testStaging, "normal");
+  EXPECT_EQ(parsed->stores, "auto");
+  EXPECT_EQ(parsed->algorithm, "");
+  EXPECT_FALSE(parsed->ringThreshold);
+  EXPECT_FALSE(parsed->treeThreshold);
 }
 
 TEST(Environment, EmptyIsNotSet) {
@@ -56,7 +60,11 @@ TEST(Environment, ValuesAreTaken) {
                              {"SYMCCL_PATH", "staged"},
                              {"SYMCCL_ROOT", "[::1]:65535"},
                              {"SYMCCL_TOKEN", "Sesame: open!"},
-                             {"SYMCCL_TEST_STAGING", "inaccessible"}});
+                             {"SYMCCL_TEST_STAGING", "inaccessible"},
+                             {"SYMCCL_STORES", "streaming"},
+                             {"HCCL_ALGO", "allreduce=level0:ring/allgather=level0:H-D_R"},
+                             {"HCCL_RING_THRESHOLD", "8M"},
+                             {"HCCL_TREE_THRESHOLD", "65537"}});
   ASSERT_TRUE(parsed);
   EXPECT_EQ(parsed->debug, "info");
   EXPECT_EQ(parsed->debugSubsystems, "COMM,^POOL");
@@ -70,6 +78,10 @@ TEST(Environment, ValuesAreTaken) {
   EXPECT_EQ(parsed->root, "[::1]:65535");
   EXPECT_EQ(parsed->token, "Sesame: open!");
   EXPECT_EQ(parsed->testStaging, "inaccessible");
+  EXPECT_EQ(parsed->stores, "streaming");
+  EXPECT_EQ(parsed->algorithm, "allreduce=level0:ring/allgather=level0:H-D_R");
+  EXPECT_EQ(parsed->ringThreshold, 8 * kM);
+  EXPECT_EQ(parsed->treeThreshold, 65537u);
 }
 
 TEST(Environment, Roots) {
@@ -141,7 +153,11 @@ TEST(Environment, EveryVariableRefusesSomething) {
        {"host", "host:", ":80", "host:0", "host:65536", "host:80x", "host: 80", "::1:80", "host:-1", "unix:@",
         "unix:/x", "unix:@" + std::string(108, 'n')}},
       {"SYMCCL_TOKEN", {std::string(257, 't')}},
-      {"SYMCCL_TEST_STAGING", {"odd"}}};
+      {"SYMCCL_TEST_STAGING", {"odd"}},
+      {"SYMCCL_STORES", {"fast", "cached"}},
+      {"HCCL_ALGO", {"level0:ring ", "ring,tree", std::string(1601, 'x')}},
+      {"HCCL_RING_THRESHOLD", {"large", "-1", "1.5M"}},
+      {"HCCL_TREE_THRESHOLD", {"small", "4 K", "8MB"}}};
   for (const Variable& variable : variables()) {
     const auto at = refused.find(variable.name);
     ASSERT_NE(at, refused.end()) << variable.name;
@@ -158,7 +174,7 @@ TEST(Environment, EveryVariableRefusesSomething) {
 TEST(Environment, TableIsComplete) {
   std::set<std::string> names;
   for (const Variable& variable : variables()) {
-    EXPECT_TRUE(std::string(variable.name).starts_with("SYMCCL_"));
+    EXPECT_TRUE(std::string(variable.name).starts_with("SYMCCL_") || std::string(variable.name).starts_with("HCCL_"));
     EXPECT_TRUE(names.insert(variable.name).second) << variable.name << " is there twice";
     EXPECT_TRUE(std::string(variable.meaning).ends_with(".")) << variable.name;
     EXPECT_NE(std::string(variable.accepted), "") << variable.name;
