@@ -79,6 +79,12 @@ CONFIGURATIONS = [
     # Staged slices.
     Configuration("staged", "", states=140_487),
     Configuration("staged", "INPUT_SLOTS=1", ASSERTION),
+    # Turns of the message form; broken: no wait for takers, takers forgotten, no wait at the end.
+    Configuration("exchange", "RANKS=2 TURNS=5 FIRST_COPY_EARLY=1", states=2_252_655),
+    Configuration("exchange", "RANKS=3 FIRST_COPY_EARLY=1", states=11_232_940, large=True),
+    Configuration("exchange", "RANKS=2 AWAIT_READERS=0", ASSERTION),
+    Configuration("exchange", "RANKS=2 TURNS=5 KEEP_READERS=0", ASSERTION),
+    Configuration("exchange", "RANKS=2 FIRST_COPY_EARLY=1 FINISH=0", ASSERTION),
     # Point-to-point.
     Configuration("p2p", "RING=2 MESSAGES=2 EAGER_SLOTS=0", states=96_434),
     Configuration("p2p", "MESSAGES=2 ONE_BY_ONE=0", states=309_310),

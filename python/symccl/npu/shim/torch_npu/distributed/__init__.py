@@ -2,13 +2,23 @@
 
 import torch.distributed as dist
 
-__all__ = ["is_available", "is_hccl_available"]
+from symccl.npu._hccl import (
+    all_gather_into_tensor_uneven,
+    all_to_all_vc,
+    is_hccl_available,
+    reduce_scatter_tensor_uneven,
+    reinit_process_group,
+)
+
+__all__ = [
+    "all_gather_into_tensor_uneven",
+    "all_to_all_vc",
+    "is_available",
+    "is_hccl_available",
+    "reduce_scatter_tensor_uneven",
+    "reinit_process_group",
+]
 
 
 def is_available():
     return dist.is_available()
-
-
-def is_hccl_available():
-    """Whether the backend `hccl` is registered with torch.distributed."""
-    return "hccl" in dist.Backend.backend_list

@@ -1,0 +1,3 @@
+from symccl.npu._hccl import ProcessGroupHCCL
+
+__all__ = ["ProcessGroupHCCL"]
