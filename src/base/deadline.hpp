@@ -19,11 +19,12 @@ class Deadline {
     return wait <= wait.zero() ? Deadline(now) : Deadline(now + std::chrono::duration_cast<Clock::duration>(wait));
   }
 
-  bool passed() const { return at_ != Clock::time_point::max() && Clock::now() >= at_; }
+  bool isNever() const { return at_ == Clock::time_point::max(); }
+  bool passed() const { return !isNever() && Clock::now() >= at_; }
   /// Time left, never negative; at most a day, so that it fits wherever it is passed on to.
   std::chrono::nanoseconds left() const {
     constexpr std::chrono::nanoseconds kMost = std::chrono::hours(24);
-    if (at_ == Clock::time_point::max()) return kMost;
+    if (isNever()) return kMost;
     return std::clamp<std::chrono::nanoseconds>(at_ - Clock::now(), std::chrono::nanoseconds(0), kMost);
   }
   /// For poll(2) and its like: milliseconds left, rounded up; at most a day.

@@ -98,6 +98,8 @@ std::array<std::uint64_t, 7> Call::encode() const {
     words[2] = send;
     words[3] = recv;
     words[4] = std::bit_cast<std::uint64_t>(factor);
+    words[5] = given;
+    words[6] = expected;
   }
   return words;
 }
@@ -129,6 +131,8 @@ Result<Call> Call::decode(const Announcement& announcement, int rank, int size) 
     call.send = announcement.words[2];
     call.recv = announcement.words[3];
     call.factor = std::bit_cast<double>(announcement.words[4]);
+    call.given = announcement.words[5];
+    call.expected = announcement.words[6];
   }
   return call;
 }

@@ -27,6 +27,7 @@ struct Call {
   std::uint64_t send = kPrivate;  ///< heap offsets; v kinds have a table instead
   std::uint64_t recv = kPrivate;
   double factor = 1.0;                            ///< premulSum
+  std::uint64_t given = 0, expected = 0;          ///< v kinds: digests of the sizes, see Layout::digest()
   std::array<std::byte, kInlineBytes> payload{};  ///< Form::inlined
 
   std::array<std::uint64_t, 7> encode() const;

@@ -42,10 +42,10 @@ class Layout {
   /// Whether `sender` gives every rank the same piece.
   bool sameForAll() const;
 
-  /// Fills this rank's table for a v kind.
-  void fillTable(std::uint64_t n, const Heap& heap) const;
-  /// Checks the peers' rows against this rank's expectations, and every location that this rank will use against the
-  /// size of its heap.
+  /// Fills this rank's table for a v kind, and into `call` what the others compare.
+  void describe(std::uint64_t n, const Heap& heap, Call& call) const;
+  /// Checks for v kinds that all ranks agree on the sizes, the same on every rank; and every location that this rank
+  /// will use against the size of its heap.
   Status verify() const;
 
   const Operation& operation() const { return own_; }
@@ -54,7 +54,7 @@ class Layout {
  private:
   std::byte* at(int peer, std::uint64_t location) const { return group_.place(peer).heapBase + location; }
   std::size_t uniformBytes(int from, int to) const;
-  Status verifyTable(int peer) const;
+  Status verifySizes() const;
   Status verifyLocations(int peer) const;
   int rank() const { return group_.rank(); }
   std::size_t part(int rank) const { return countBytes() * static_cast<std::size_t>(rank); }

@@ -5,6 +5,7 @@
 
 #include "base/checks.hpp"
 #include "base/log.hpp"
+#include "collectives/algorithms.hpp"
 #include "collectives/buffers.hpp"
 
 namespace symccl {
@@ -74,16 +75,12 @@ CollectiveLane::Issue CollectiveLane::issue(const Operation& operation, Deadline
 }
 
 Status CollectiveLane::run(const Operation& operation, Deadline deadline) {
-  std::unique_lock lock(mutex_);
-  if (driving_ || !queue_.empty()) {
-    lock.unlock();
+  unsigned idle = 0;
+  if (!state_.compare_exchange_strong(idle, kDriven, std::memory_order_acquire))
     return start(operation, deadline)->wait(Deadline::never());
-  }
-  takeOver(lock);
   Issue now = issue(operation, deadline);
   Status status = execute(now);
-  lock.lock();
-  handBack(lock);
+  handBack();
   return status;
 }
 
@@ -99,6 +96,7 @@ std::shared_ptr<detail::RequestState> CollectiveLane::start(const Operation& ope
     std::lock_guard lock(mutex_);
     if (!stopping_) {
       queue_.push_back(std::move(queued));
+      state_.fetch_or(kWanted, std::memory_order_acq_rel);
       if (!worker_.joinable()) worker_ = std::thread([this, alive = self_.lock()] { work(); });
     }
   }
@@ -112,35 +110,34 @@ std::shared_ptr<detail::RequestState> CollectiveLane::start(const Operation& ope
 
 // --- driving ------------------------------------------------------------------------------------------------------
 
-void CollectiveLane::takeOver(std::unique_lock<std::mutex>& lock) {
-  driving_ = true;
-  lock.unlock();
-}
-
-void CollectiveLane::handBack(std::unique_lock<std::mutex>& lock) {
-  driving_ = false;
-  const bool wanted = !queue_.empty() || stopping_;
-  lock.unlock();
-  if (wanted) changed_.notify_all();
+void CollectiveLane::handBack() {
+  unsigned own = kDriven;
+  if (state_.compare_exchange_strong(own, 0, std::memory_order_release)) return;
+  {
+    std::lock_guard lock(mutex_);
+    state_.store(queue_.empty() && !stopping_ ? 0 : kWanted, std::memory_order_release);
+  }
+  changed_.notify_all();
 }
 
 // Requests are finished after the lane has been handed back: a callback may use the communicator, or destroy it.
 void CollectiveLane::runFront(std::unique_lock<std::mutex>& lock) {
   std::unique_ptr<Queued> next = std::move(queue_.front());
   queue_.pop_front();
-  takeOver(lock);
+  state_.fetch_or(kDriven, std::memory_order_acq_rel);
+  lock.unlock();
   Status status = execute(next->issue);
-  lock.lock();
-  handBack(lock);
+  handBack();
   const std::shared_ptr<detail::RequestState> request = next->request;
   next.reset();
   request->finish(std::move(status));
 }
 
 void CollectiveLane::drive(const detail::RequestState& request, Deadline deadline) {
+  if (!deadline.isNever()) return;  // an operation in hand runs to its own deadline: leave it to the worker
   std::unique_lock lock(mutex_);
-  while (!request.done() && !deadline.passed()) {
-    if (driving_ || queue_.empty()) return;  // someone else does the work; the caller waits for the end
+  while (!request.done()) {
+    if (driven() || queue_.empty()) return;  // someone else does the work; the caller waits for the end
     runFront(lock);
     lock.lock();
   }
@@ -149,7 +146,7 @@ void CollectiveLane::drive(const detail::RequestState& request, Deadline deadlin
 void CollectiveLane::work() {
   std::unique_lock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [&] { return stopping_ || (!driving_ && !queue_.empty()); });
+    changed_.wait(lock, [&] { return stopping_ || (!driven() && !queue_.empty()); });
     if (stopping_) return;
     runFront(lock);
     lock.lock();
@@ -162,10 +159,11 @@ void CollectiveLane::stop() {
   {
     std::unique_lock lock(mutex_);
     stopping_ = true;
+    state_.fetch_or(kWanted, std::memory_order_acq_rel);
     open.swap(queue_);
     worker.swap(worker_);
     changed_.notify_all();
-    changed_.wait(lock, [&] { return !driving_; });
+    changed_.wait(lock, [&] { return !driven(); });
   }
   for (const auto& queued : open) queued->request->finish(group_.status());
   if (!worker.joinable()) return;
@@ -197,8 +195,14 @@ Status CollectiveLane::execute(Issue& issue) {
 }
 
 Status CollectiveLane::attempt(Issue& issue, const Doing& doing, Round& round) {
-  announce(issue, doing, round.layout);
+  const std::array<std::uint64_t, 7> words = announce(issue, doing, round.layout);
   if (Status status = group_.arrive(doing, issue.deadline); !status) return status;
+  if (const Algorithm* algorithm = allAlike(issue.call, words, doing.number)) {
+    if (Status status = group_.interrupted(doing); !status) return status;
+    if (Status status = finishOneShot(round, scratch_.rows); !status) return status;
+    record(issue.operation, doing, {algorithm}, round);
+    return {};
+  }
   Result<Plan> plan = agree(doing, round.layout);
   if (!plan) return plan.error();
   if (Status status = group_.interrupted(doing); !status) return status;
@@ -206,33 +210,60 @@ Status CollectiveLane::attempt(Issue& issue, const Doing& doing, Round& round) {
     if (Status status = backStaging(doing); !status) return status;
   }
   if (Status status = plan->algorithm->run(round); !status) return status;
-  std::uint64_t bytes = 0;
-  eachBuffer(issue.operation, group_.rank(), group_.size(), [&](Role role, const Block& block) {
-    if (role == Role::input) bytes += block.bytes;
-  });
-  counters_.record(issue.operation.kind, bytes, *plan, round.traffic());
-  if (logLevel() >= LogLevel::trace) trace(doing, issue.operation, *plan);
+  record(issue.operation, doing, *plan, round);
   return {};
 }
 
-void CollectiveLane::announce(Issue& issue, const Doing& doing, const Layout& layout) {
+// Most small operations: where all ranks have announced the same words there is nothing to decode and to compare. Then
+// the algorithm, with the rows of all ranks in the scratch; else null.
+const Algorithm* CollectiveLane::allAlike(const Call& own, const std::array<std::uint64_t, 7>& words, std::uint64_t n) {
+  if (own.form == Form::buffers || isV(own.kind) || own.kind == Kind::barrier || own.op == ReduceOp::premulSum)
+    return nullptr;
+  const bool eager = own.form == Form::eager;
+  scratch_.rows.clear();
+  for (int rank = 0; rank < group_.size(); ++rank) {
+    if (rank == group_.rank()) {
+      scratch_.rows.push_back(eager ? group_.ownArea().eagerSlot(n) : own.payload.data());
+      continue;
+    }
+    const auto& theirs = group_.area(rank).announcement(n);
+    // The signature and, where it is not part of that, the count.
+    if (theirs.words[0].get() != words[0] || (eager && theirs.words[1].get() != words[1])) return nullptr;
+    scratch_.rows.push_back(eager ? group_.area(rank).eagerSlot(n)
+                                  : static_cast<const std::byte*>(theirs.words[1].address()));
+  }
+  const Situation situation{.kind = own.kind,
+                            .size = group_.size(),
+                            .cpus = rules_.cpus,
+                            .bytes = own.count * sizeOf(own.type),
+                            .form = own.form};
+  const Algorithm& algorithm = choose(situation, rules_);
+  return algorithm.path == Path::inlined || algorithm.path == Path::eager ? &algorithm : nullptr;
+}
+
+void CollectiveLane::record(const Operation& operation, const Doing& doing, const Plan& plan, const Round& round) {
+  std::uint64_t bytes = 0;
+  eachBuffer(operation, group_.rank(), group_.size(), [&](Role role, const Block& block) {
+    if (role == Role::input) bytes += block.bytes;
+  });
+  counters_.record(operation.kind, bytes, plan, round.traffic());
+  if (logLevel() >= LogLevel::trace) trace(doing, operation, plan);
+}
+
+std::array<std::uint64_t, 7> CollectiveLane::announce(Issue& issue, const Doing& doing, const Layout& layout) {
   const Operation& operation = issue.operation;
   Call& call = issue.call;
   const bool fromRoot = operation.kind == Kind::broadcast || operation.kind == Kind::scatter;
   const bool offers = operation.send != nullptr && (!fromRoot || group_.rank() == operation.root);
-  if (isV(operation.kind)) {
-    layout.fillTable(doing.number, group_.heap());
-    call.count = 0;
-    for (int peer = 0; peer < group_.size(); ++peer) {
-      if (peer != group_.rank()) call.count = std::max<std::uint64_t>(call.count, layout.bytesTo(peer));
-    }
-  }
+  if (isV(operation.kind)) layout.describe(doing.number, group_.heap(), call);
   if (call.form == Form::inlined && offers) {
     std::memcpy(call.payload.data(), operation.send, offeredBytes(operation.kind, layout.countBytes(), group_.size()));
   } else if (call.form == Form::eager) {
     if (isV(operation.kind) || offers) fillEagerSlot(operation, layout, group_.ownArea().eagerSlot(doing.number));
   }
-  group_.announce(doing.number, call.encode());
+  const std::array<std::uint64_t, 7> words = call.encode();
+  group_.announce(doing.number, words);
+  return words;
 }
 
 void CollectiveLane::fillEagerSlot(const Operation& operation, const Layout& layout, std::byte* slot) const {

@@ -1,6 +1,7 @@
 // The collective lane of a communicator: one order, one driver at a time. docs/protocol.md, sections 2 and 5.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -55,7 +56,9 @@ class CollectiveLane : public Driver {
   bool locate(const Operation& operation, Call& call, Pins& pins) const;
   Status execute(Issue& issue);
   Status attempt(Issue& issue, const Doing& doing, Round& round);
-  void announce(Issue& issue, const Doing& doing, const Layout& layout);
+  std::array<std::uint64_t, 7> announce(Issue& issue, const Doing& doing, const Layout& layout);
+  const Algorithm* allAlike(const Call& own, const std::array<std::uint64_t, 7>& words, std::uint64_t n);
+  void record(const Operation& operation, const Doing& doing, const Plan& plan, const Round& round);
   Result<Plan> agree(const Doing& doing, const Layout& layout);
   Status readCalls(std::uint64_t n);
   bool touched(std::uint64_t n);
@@ -64,8 +67,8 @@ class CollectiveLane : public Driver {
   Status runAlone(const Operation& operation);
   void trace(const Doing& doing, const Operation& operation, const Plan& plan) const;
 
-  void takeOver(std::unique_lock<std::mutex>& lock);
-  void handBack(std::unique_lock<std::mutex>& lock);
+  bool driven() const { return (state_.load(std::memory_order_acquire) & kDriven) != 0; }
+  void handBack();
   void runFront(std::unique_lock<std::mutex>& lock);
   void work();
 
@@ -81,9 +84,12 @@ class CollectiveLane : public Driver {
   Scratch scratch_;
   bool stagingBacked_ = false;
 
+  // Free to be taken by a blocking call while it is 0. `kWanted`: something is queued, or the lane is to stop, so that
+  // who hands it back must tell. Set and cleared with mutex_ held, but for the quick ways from 0 to kDriven and back.
+  static constexpr unsigned kDriven = 1, kWanted = 2;
+  std::atomic<unsigned> state_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool driving_ = false;                       // guarded by mutex_
   bool stopping_ = false;                      // guarded by mutex_
   std::deque<std::unique_ptr<Queued>> queue_;  // guarded by mutex_
   std::thread worker_;                         // guarded by mutex_

@@ -18,7 +18,7 @@ namespace symccl {
 class Driver {
  public:
   virtual ~Driver() = default;
-  /// Works until `request` has ended or `deadline` has passed; returns early if another thread is driving.
+  /// Works until `request` has ended or `deadline` has passed; returns early if another thread is driving or will.
   virtual void drive(const detail::RequestState& request, Deadline deadline) = 0;
 };
 
