@@ -75,8 +75,15 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"broadcast -p 2 -r 2", "there are only 2 ranks"},
                     Refused{"-d float32 -o bitAnd", "leaves nothing to measure"},
                     Refused{"broadcast --in-place", "broadcast has no --in-place form"},
-                    Refused{"--peers nccl", "accepted: gloo,openmpi,mpich,shm-staged"}, Refused{"-p 0", "ranks"},
-                    Refused{"--format xml", "format"}, Refused{"--nonsense", "nonsense"}));
+                    Refused{"--peers nccl", "accepted: gloo,openmpi,mpich,oneccl,shm-staged"}, Refused{"-p 0", "ranks"},
+                    Refused{"--peers private -R 0", "not with -R 0"},
+                    Refused{"--peers out-of-place", "compared with: not without it"},
+                    Refused{"--peers torch-floor", "compared with: not without it"},
+                    Refused{"--async", "--async is for 'symccl-bench torch'"},
+                    Refused{"ddp perceptron", "accepted: all transformer convolution"},
+                    Refused{"ddp_transformer", "the operation ddp_transformer is not known"},
+                    Refused{"plot rows.json", "plot takes a file of results"}, Refused{"--format xml", "format"},
+                    Refused{"--nonsense", "nonsense"}));
 
 TEST(SymcclBench, RefusesAnotherNumberOfRanksThanWereStarted) {
   const Ran ran = shell("RANK=0 WORLD_SIZE=2 timeout 50 " SYMCCL_BENCH " --ranks 3");
@@ -85,19 +92,20 @@ TEST(SymcclBench, RefusesAnotherNumberOfRanksThanWereStarted) {
 }
 
 TEST(SymcclBench, EveryOperationIsRight) {
-  const Ran ran =
-      judgeJson(std::string(kShort) + "all -p 3 -b 1 -e 100000 -f 316 -r all",
-                "assert len(d[\"rows\"]) == 3 * (5 + 4 * 3) + 1; "
-                "assert {r[\"operation\"] for r in d[\"rows\"]} >= {\"all_reduce\", \"sendrecv\", \"barrier\"}; "
-                "assert {r[\"root\"] for r in d[\"rows\"]} == {-1, 0, 1, 2}; "
-                "assert all(r[\"wrong\"] == 0 and r[\"median_us\"] > 0 for r in d[\"rows\"])");
+  const Ran ran = judgeJson(
+      std::string(kShort) + "all -p 3 -b 1 -e 100000 -f 316 -r all",
+      "assert len(d[\"rows\"]) == 3 * (8 + 6 * 3) + 2; "
+      "assert {r[\"operation\"] for r in d[\"rows\"]} >= {\"all_reduce\", \"all_to_all_v\", \"communicator\"}; "
+      "assert {r[\"root\"] for r in d[\"rows\"]} == {-1, 0, 1, 2}; "
+      "assert all(r[\"wrong\"] == 0 and r[\"median_us\"] > 0 for r in d[\"rows\"])");
   EXPECT_EQ(ran.code, 0) << ran.output;
 }
 
 TEST(SymcclBench, EveryTypeAndReductionIsRight) {
-  const Ran ran = judgeJson(std::string(kShort) + "all_reduce reduce_scatter -p 3 -d all -o all -b 33333 -e 33333",
-                            "assert len(d[\"rows\"]) == 2 * (6 * 8 + 4 * 5); "
-                            "assert all(r[\"wrong\"] == 0 for r in d[\"rows\"])");
+  const Ran ran =
+      judgeJson(std::string(kShort) + "all_reduce reduce_scatter reduce_scatter_v -p 3 -d all -o all -b 33333 -e 33333",
+                "assert len(d[\"rows\"]) == 3 * (6 * 8 + 4 * 5); "
+                "assert all(r[\"wrong\"] == 0 for r in d[\"rows\"])");
   EXPECT_EQ(ran.code, 0) << ran.output;
 }
 
@@ -147,12 +155,44 @@ TEST(SymcclBench, OtherFormatsHaveTheColumnsOfTheirTools) {
   EXPECT_TRUE(has(bench(row + "csv").output, "\nall_reduce,symccl,2,0,4096,1024,float32,sum,-1,"));
 }
 
+TEST(SymcclBench, VariantsOfTheLibraryTakeTurnsWithIt) {
+  const Ran ran =
+      judgeJson("all_reduce --in-place -b 1M -e 1M -n 14 --rounds 7 --peers private,out-of-place",
+                "r, = d[\"rows\"]; assert r[\"path\"] == \"zero-copy\"; assert set(r[\"peers\"]) == {\"private\", "
+                "\"out-of-place\"}; "
+                "assert all(p[\"wrong\"] == 0 and p[\"median_us\"] > 0 for p in r[\"peers\"].values()); "
+                "assert all(p[\"ratio_low\"] <= p[\"ratio\"] <= p[\"ratio_high\"] for p in r[\"peers\"].values()); "
+                "assert d[\"first_communicator_us\"] > 0");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(SymcclBench, DrawingsHaveAPanelForEachOperationAndALineForEachLibrary) {
+  const std::string judge =
+      "python3 -c 'import sys, xml.etree.ElementTree as tree; "
+      "svg = tree.parse(sys.argv[1]).getroot(); ns = \"{http://www.w3.org/2000/svg}\"; "
+      "texts = [t.text for t in svg.iter(ns + \"text\")]; "
+      "assert {\"symccl\", \"private\", \"all_gather, float32\", \"all_reduce, float32 sum\", \"4K\"} <= set(texts), "
+      "texts; "
+      "assert len(list(svg.iter(ns + \"path\"))) == 4; assert len(list(svg.iter(ns + \"circle\"))) == 4 * 3' ";
+  const std::string measure = std::string(kShort) + "all_reduce all_gather -b 1K -e 16K --peers private ";
+  const Ran ran =
+      shell("d=$(mktemp -d) && timeout 50 " SYMCCL_BENCH " " + measure +
+            "--json $d/r.json --plot $d/a.svg >/dev/null && " SYMCCL_BENCH " plot $d/r.json $d/b.svg && " + judge +
+            "$d/a.svg && " + judge + "$d/b.svg && cmp $d/a.svg $d/b.svg; code=$?; rm -r $d; exit $code");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  const Ran empty = shell(SYMCCL_BENCH " barrier " + std::string(kShort) + "--plot - 2>&1");
+  EXPECT_EQ(empty.code, 3);
+  EXPECT_TRUE(has(empty.output, "nothing to draw")) << empty.output;
+}
+
 TEST(SymcclBench, WrongDataIsCountedAndTells) {
   for (const char* rank : {"0", "1"}) {
     const Ran ran = bench(std::string(kShort) + "all_gather -b 4K -e 4K --format hccl --inject-fault " + rank);
     EXPECT_EQ(ran.code, 1) << ran.output;
     EXPECT_TRUE(has(ran.output, " | failed\n")) << ran.output;
   }
+  const Ran vKind = bench(std::string(kShort) + "all_to_all_v -b 4K -e 4K --format hccl --inject-fault 1");
+  EXPECT_EQ(vKind.code, 1) << vKind.output;
   const Ran unchecked = bench(std::string(kShort) + "all_gather -b 4K -e 4K -c 0 --inject-fault 0");
   EXPECT_EQ(unchecked.code, 0) << unchecked.output;
 }
@@ -193,15 +233,19 @@ TEST(SymcclBench, CompareTellsWhatBecameSlower) {
 TEST(SymcclBench, TheStandingComparisonWritesItsPage) {
   const Ran ran =
       shell("d=$(mktemp -d) && timeout 100 python3 -B " SYMCCL_BENCH_SCRIPT " --quick --program " SYMCCL_BENCH
-            " --results $d/r.json --page $d/p.md --machine here --only \"other collectives, private\" && "
-            "python3 -c 'import json, sys; assert list(json.load(open(sys.argv[1]))[\"runs\"]) == "
-            "[\"other collectives, private\"]' $d/r.json && cat $d/p.md; code=$?; rm -r $d; exit $code");
+            " --results $d/r.json --page $d/p.md --machine here --only \"communicator, 2 ranks\" "
+            "\"other collectives, registered against private\" \"growth, 2 ranks\" \"growth, 4 ranks\" && "
+            "python3 -c 'import json, sys; assert len(json.load(open(sys.argv[1]))[\"runs\"]) == 4' $d/r.json && "
+            "cat $d/p.md; code=$?; rm -r $d; exit $code");
   EXPECT_EQ(ran.code, 0) << ran.output;
-  EXPECT_TRUE(has(ran.output, "| all_reduce | all_reduce | 64 MiB | the wall | <= 0.85 | not measured |  |"))
+  EXPECT_TRUE(has(ran.output, "| all_reduce: all_reduce | 64 MiB | time in walls | <= 0.85 | not measured | | | |"))
       << ran.output;
-  EXPECT_TRUE(has(ran.output, "    symccl-bench reduce_scatter all_gather all_to_all broadcast -R 0 -b 4K"))
+  EXPECT_TRUE(has(ran.output, "| communicator, 2 ranks: communicator |  | time | <= 2000.00 us | ")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "`symccl-bench communicator -b 0 -e 0 -n 4 -w 1 --rounds 2`")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "    symccl-bench reduce_scatter all_gather all_to_all broadcast --peers private -b 4K"))
       << ran.output;
   EXPECT_TRUE(has(ran.output, "| all_to_all | 64 KiB | ")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "| size | 2 ranks | 4 ranks |")) << ran.output;
 }
 
 }  // namespace

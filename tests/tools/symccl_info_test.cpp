@@ -115,6 +115,55 @@ TEST(SymcclInfo, HelpEndsWithThreeExamples) {
   EXPECT_EQ(count, 3);
 }
 
+std::string lineOf(const std::string& output, const std::string& part) {
+  const auto at = output.find(part);
+  if (at == std::string::npos) return "";
+  const auto from = output.rfind('\n', at) + 1;
+  return output.substr(from, output.find('\n', at) - from);
+}
+
+TEST(SymcclInfo, PlanShowsEveryCandidateAndTheChoice) {
+  const Ran ran = run("plan all_reduce 1M --ranks 4 --type bfloat16");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+  EXPECT_TRUE(ran.output.starts_with("all_reduce bfloat16 x 524288 (1 MiB), 4 ranks on ")) << ran.output;
+  for (const char* name : {"two-shot", "one-shot", "staged reduce", "ring", "tree", "double tree", "halving-doubling"})
+    EXPECT_TRUE(has(ran.output, std::string("\n  ") + name + " ")) << ran.output;
+  EXPECT_TRUE(has(lineOf(ran.output, "  ring "), " us  only if asked for")) << ran.output;
+  EXPECT_TRUE(has(lineOf(ran.output, "  inline line "), "not possible here")) << ran.output;
+  const std::string chosen = lineOf(ran.output, "chosen");
+  EXPECT_TRUE(has(chosen, "two-shot") || has(chosen, "one-shot")) << ran.output;
+  EXPECT_TRUE(has(ran.output, "measured: hand-off ")) << ran.output;
+}
+
+TEST(SymcclInfo, PlanFollowsBuffersAndVariables) {
+  const auto chosen = [](const std::string& arguments, const std::string& settings = "") {
+    return lineOf(run("plan " + arguments, settings).output, "chosen");
+  };
+  EXPECT_TRUE(has(chosen("all_reduce 1M --path private"), "staged reduce"));
+  EXPECT_TRUE(has(chosen("all_reduce 1M", "SYMCCL_PATH=staged"), "staged reduce"));
+  EXPECT_TRUE(has(chosen("all_reduce 40"), "inline line"));
+  EXPECT_TRUE(has(chosen("all_gather 4092"), "eager one-shot"));
+  EXPECT_TRUE(has(chosen("all_gather 1M", "HCCL_ALGO=allgather=level0:H-D_R"), "halving-doubling"));
+  EXPECT_TRUE(has(chosen("broadcast 4K", "HCCL_TREE_THRESHOLD=4K"), "tree"));
+  EXPECT_FALSE(has(chosen("broadcast 8K", "HCCL_TREE_THRESHOLD=4K"), "tree"));
+  EXPECT_TRUE(has(chosen("broadcast 8K", "HCCL_RING_THRESHOLD=8K"), "ring"));
+}
+
+TEST(SymcclInfo, PlanSaysWhatIsAccepted) {
+  for (const auto& [arguments, accepted] :
+       {std::pair("plan all_sum 1M", "all_reduce"), std::pair("plan all_reduce 1Q", "a number of bytes"),
+        std::pair("plan all_reduce 1M --type float31", "bfloat16"),
+        std::pair("plan all_reduce 1M --path odd", "private"), std::pair("plan all_reduce 1M --ranks 1", "2 to ")}) {
+    const Ran ran = run(arguments);
+    EXPECT_EQ(ran.code, 2) << arguments;
+    EXPECT_TRUE(has(ran.output, "accepted: ")) << ran.output;
+    EXPECT_TRUE(has(ran.output, accepted)) << ran.output;
+  }
+  const Ran ran = run("plan all_reduce 1M", "HCCL_ALGO=level0:circle");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.output, "unknown algorithm 'circle'; accepted: NA, ")) << ran.output;
+}
+
 TEST(SymcclInfo, WrongUsageIsTwoAndASentence) {
   for (const char* arguments : {"--bogus", "surplus", "--env --host", "--env=3x"}) {
     const Ran ran = run(arguments);

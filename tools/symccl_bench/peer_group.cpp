@@ -72,16 +72,14 @@ std::vector<char*> pointersTo(std::vector<std::string>& lines) {
 
 PeerGroup::PeerGroup(const std::string& name, int ranks, const Options& options) : name_(name), async_(options.async) {
   const std::string unique = "symccl-bench-" + std::to_string(::getpid()) + "-" + name;
-  const std::string meeting = (std::filesystem::temp_directory_path() / unique).string();
-  const auto commands = peerCommands(name, ranks, options, unique, meeting, absent_);
+  meeting_ = (std::filesystem::temp_directory_path() / unique).string();
+  const auto commands = peerCommands(name, ranks, options, unique, meeting_, absent_);
   if (commands.empty()) return;
   const int listening = listenAt(unique, ranks);
   log_ = ::memfd_create("symccl-bench-peer", MFD_CLOEXEC);
   launch(commands);
   if (!meet(listening, ranks)) giveUp(lastWords());
   ::close(listening);
-  std::error_code none;
-  std::filesystem::remove(meeting, none);
 }
 
 PeerGroup::~PeerGroup() {
@@ -90,6 +88,8 @@ PeerGroup::~PeerGroup() {
   }
   stop();
   if (log_ >= 0) ::close(log_);
+  std::error_code none;
+  std::filesystem::remove(meeting_, none);
 }
 
 void PeerGroup::launch(const std::vector<std::vector<std::string>>& commands) {

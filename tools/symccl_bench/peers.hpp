@@ -32,7 +32,7 @@ using Series = std::vector<std::pair<std::string, std::vector<double>>>;
 /// What came of it.
 struct BlockResult {
   std::vector<double> timesNs;  ///< of each iteration, the slowest rank's
-  Series more;                  ///< torch with --async: "issue", "exposed"; ddp: "exposed"
+  Series more;                  ///< torch --async: "issue", "exposed"; ddp: "exposed", "communication"
   std::uint64_t wrong = 0;      ///< elements, over all ranks and iterations
   std::string absent;           ///< why there are no times
 };
@@ -72,6 +72,7 @@ class PeerGroup {
   std::string lastWords() const;
 
   std::string name_, version_, absent_;
+  std::string meeting_;  ///< torch makes further groups through this file too
   bool async_;
   std::vector<Worker> workers_;  ///< by rank
   std::vector<int> processes_;   ///< each leads a process group; 0: has ended

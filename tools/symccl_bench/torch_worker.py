@@ -114,18 +114,21 @@ def run_async(task, warmup, iterations, first, check):
 
 
 def train(training, warmup, iterations, first, check):
-    steps, exposed, wrong = [], [], 0
+    steps, exposed, communication, wrong = [], [], [], 0
     for i in range(warmup + iterations):
         start_together()
         alone = training.compute(first + i)
         start_together()
         whole = training.step(first + i)
+        start_together()
+        moved = training.communicate()
         if i >= warmup:
             steps.append(whole)
             exposed.append(max(0, whole - alone))
+            communication.append(moved)
     if check:
         wrong = training.wrong(first + warmup + iterations - 1) + training.spread()
-    return {"": steps, "exposed": exposed}, wrong
+    return {"": steps, "exposed": exposed, "communication": communication}, wrong
 
 
 def measure(op, key, warmup, iterations, first, check, reuse, is_async):
