@@ -13,20 +13,6 @@
 #include "base/checks.hpp"
 
 namespace symccl {
-namespace {
-
-constexpr std::size_t kMebibyte = std::size_t{1} << 20;
-constexpr std::size_t kHeapGranule = 2 * kMebibyte;
-constexpr std::size_t kHeapLeast = 64 * kMebibyte;
-constexpr std::size_t kHeapMost = std::size_t{1} << 40;  // the distance between two heaps
-
-bool oneOf(std::string_view value, std::initializer_list<std::string_view> words, std::string& result) {
-  std::string lower(value);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
-  if (std::find(words.begin(), words.end(), lower) == words.end()) return false;
-  result = lower;
-  return true;
-}
 
 std::optional<std::size_t> sizeFromText(std::string_view value) {
   std::size_t number = 0;
@@ -46,6 +32,21 @@ std::optional<std::size_t> sizeFromText(std::string_view value) {
     return std::nullopt;
   if (number > (SIZE_MAX >> shift)) return std::nullopt;
   return number << shift;
+}
+
+namespace {
+
+constexpr std::size_t kMebibyte = std::size_t{1} << 20;
+constexpr std::size_t kHeapGranule = 2 * kMebibyte;
+constexpr std::size_t kHeapLeast = 64 * kMebibyte;
+constexpr std::size_t kHeapMost = std::size_t{1} << 40;  // the distance between two heaps
+
+bool oneOf(std::string_view value, std::initializer_list<std::string_view> words, std::string& result) {
+  std::string lower(value);
+  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  if (std::find(words.begin(), words.end(), lower) == words.end()) return false;
+  result = lower;
+  return true;
 }
 
 bool readHeapSize(std::string_view value, Environment& to) {
@@ -104,6 +105,11 @@ bool readDevices(std::string_view value, Environment& to) {
   if (value.empty()) return true;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to.npuDevices);
   return error == std::errc() && end == value.data() + value.size() && to.npuDevices >= 1 && to.npuDevices <= 64;
+}
+
+bool readThreads(std::string_view value, Environment& to) {
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to.threads);
+  return error == std::errc() && end == value.data() + value.size() && to.threads >= 0 && to.threads <= 64;
 }
 
 bool readRoot(std::string_view value, Environment& to) {
@@ -174,6 +180,10 @@ const std::array kRows{
     Row{{"SYMCCL_STORES", "auto", "auto, ordinary or streaming",
          "How large operations store their results: through the caches, past them, or as their size suggests."},
         [](std::string_view v, Environment& to) { return oneOf(v, {"auto", "ordinary", "streaming"}, to.stores); }},
+    Row{{"SYMCCL_THREADS", "0", "a number from 0 to 64",
+         "How many threads of a rank move the bytes of a large operation; 0: as many as CPUs are left to it, at most "
+         "4."},
+        readThreads},
     Row{{"SYMCCL_TOKEN", "", "up to 256 bytes", "The secret that clients of SymCCL's own TCP store must know.", true},
         readToken},
     Row{{"SYMCCL_TEST_STAGING", "normal", "normal or inaccessible",

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "symccl/result.hpp"
@@ -27,6 +28,7 @@ struct Environment {
   std::string root;             ///< SYMCCL_ROOT: host:port of the TCP store
   std::string token;            ///< SYMCCL_TOKEN: secret of the TCP store
   std::string stores;           ///< SYMCCL_STORES: auto, ordinary, streaming
+  int threads = 0;              ///< SYMCCL_THREADS: 0 for as many as CPUs are free
   std::string algorithm;        ///< HCCL_ALGO: names are checked when a communicator is created
   std::optional<std::size_t> ringThreshold, treeThreshold;  ///< HCCL_RING_THRESHOLD, HCCL_TREE_THRESHOLD
   std::string testStaging;  ///< SYMCCL_TEST_STAGING: normal, inaccessible (tests: any touch of staging faults)
@@ -42,6 +44,8 @@ struct Variable {
 };
 std::span<const Variable> variables();
 
+/// "64", "64K", "3g"; nothing if it is no size.
+std::optional<std::size_t> sizeFromText(std::string_view value);
 /// Parses with `lookup` in place of getenv. Code::invalid names the variable, its value, and what is accepted.
 Result<Environment> parseEnvironment(const std::function<const char*(const char*)>& lookup);
 /// Names that start with SYMCCL_ but are not in the table, each with the nearest real one.

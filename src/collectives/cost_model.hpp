@@ -29,6 +29,8 @@ struct CostModel {
 
   std::uint64_t handoff = 0;  ///< picoseconds from one core's store to another's load
   std::array<Rates, 3> rates{};
+  /// From so many bytes on, streaming stores to what a peer reads next are the better kind.
+  std::uint64_t streamToPeers = 0;
 
   /// Between the sizes in a line, as at the nearest one outside.
   Rates at(std::uint64_t bytes) const;

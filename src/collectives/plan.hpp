@@ -19,6 +19,7 @@ struct PlanRules {
   std::optional<std::uint64_t> treeThreshold, ringThreshold;
   int cpus = 1;  ///< that the ranks share
   CostModel costs = assumedCosts();
+  int threads = 1;  ///< of this rank, for a large operation; not agreed on
 };
 
 /// What plan() decided. `sendPrivate`, `recvPrivate`: why staged.

@@ -24,6 +24,8 @@ constexpr std::chrono::milliseconds kLongest{25};
 constexpr int kHandoffs = 100;
 constexpr std::size_t kLargest = CostModel::kSizes.back();
 constexpr std::uint64_t kLeastRate = 1'000;
+// Where streaming wins at the smallest size of the probe, it does so from here on.
+constexpr std::uint64_t kLeastStreamed = 16 << 10;
 
 /// Private memory with its pages there.
 class ProbeMemory {
@@ -142,10 +144,11 @@ class Probe {
       bool complete = false;
       // The best of some: whatever disturbs makes it longer.
       const int repeats = i == 0 ? 5 : 2;
-      for (int repeat = 0; repeat < repeats && !pair_.late(); ++repeat)
-        complete = measure(static_cast<std::size_t>(CostModel::kSizes[i]), rates) || complete;
+      for (int repeat = 0; repeat < repeats && !pair_.late(); ++repeat) complete = measure(i, rates) || complete;
       if (complete) costs.rates[i] = rates;
     }
+    for (std::size_t i = CostModel::kSizes.size(); i-- > 0 && streamed_[i] < pushed_[i];)
+      costs.streamToPeers = i == 0 ? kLeastStreamed : CostModel::kSizes[i];
     return costs;
   }
 
@@ -164,7 +167,8 @@ class Probe {
   }
 
   // One round; false if it did not end in time.
-  bool measure(std::size_t bytes, CostModel::Rates& best) {
+  bool measure(std::size_t index, CostModel::Rates& best) {
+    const auto bytes = static_cast<std::size_t>(CostModel::kSizes[index]);
     std::byte *const one = memory_.data(), *const two = one + kLargest, *const to = two + kLargest,
                      *const peer = to + kLargest;
     const std::span<std::byte> peers(peer, bytes);
@@ -196,7 +200,9 @@ class Probe {
       if (!pair_.exchange(peers)) return false;
       keep(best.pulled, copied(to, peer, stores));
       if (!pair_.exchange(peers)) return false;
-      keep(best.pushed, copied(peer, one, stores));
+      std::uint64_t& pushed = (stores == Stores::streaming ? streamed_ : pushed_)[index];
+      keep(pushed, copied(peer, one, stores));
+      best.pushed = best.pushed == 0 ? pushed : std::min(best.pushed, pushed);
     }
     return true;
   }
@@ -205,6 +211,7 @@ class Probe {
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - start).count()) * 1000;
   }
 
+  std::array<std::uint64_t, CostModel::kSizes.size()> pushed_{}, streamed_{};  // by ordinary and by streaming stores
   ProbeMemory memory_{4 * kLargest};
   Pair pair_;
 };

@@ -14,7 +14,7 @@ Status push(Round& round) {
   targets.clear();
   std::size_t all = 0;
   for (int peer = 0; peer < round.size(); ++peer) all += layout.bytesTo(peer);
-  const Stores stores = Round::storesFor(all);
+  const Stores stores = round.storesToPeers(all);
   for (int k = 0; k < round.size(); ++k) {
     const int peer = round.rotated(k);
     const std::size_t bytes = layout.bytesTo(peer);

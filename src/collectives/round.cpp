@@ -1,9 +1,10 @@
 #include "collectives/round.hpp"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 
 #include "base/environment.hpp"
+#include "collectives/thread_team.hpp"
 
 namespace symccl {
 
@@ -14,6 +15,10 @@ constexpr std::size_t kBlockBytes = 256 << 10;
 
 // Above, outputs leave the caches before they are read again.
 constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
+
+// A thread that helps takes some microseconds to wake: from here on it is worth it.
+constexpr std::size_t kThreadBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostThreads = 64;
 
 }  // namespace
 
@@ -28,11 +33,19 @@ Part partOf(std::size_t count, std::size_t elementBytes, int rank, int size) {
   return {edge(rank), edge(rank + 1)};
 }
 
-Stores Round::storesFor(std::size_t bytes) {
+namespace {
+
+Stores chosenStores(std::size_t bytes, std::size_t streamFrom) {
   const std::string& asked = environment().stores;
-  const bool streaming = asked == "auto" ? bytes >= kStreamFrom : asked == "streaming";
+  const bool streaming = asked == "auto" ? bytes >= streamFrom : asked == "streaming";
   return streaming ? Stores::streaming : Stores::ordinary;
 }
+
+}  // namespace
+
+Stores Round::storesFor(std::size_t bytes) { return chosenStores(bytes, kStreamFrom); }
+
+Stores Round::storesToPeers(std::size_t bytes) const { return chosenStores(bytes, moving_.streamToPeers); }
 
 Status Round::stepAll() {
   step();
@@ -44,25 +57,36 @@ Status Round::copy(void* destination, const void* source, std::size_t bytes, Sto
   return copyToAll({&destination, 1}, source, bytes, stores);
 }
 
+// Calls move(addresses, first, count) for blocks of the elements, on as many threads as are worth it, with a look at
+// the error words between two blocks.
+template <class Move>
+Status Round::inBlocks(std::size_t count, std::size_t elementBytes, const Move& move) {
+  const std::size_t block = kBlockBytes / elementBytes;
+  const auto worth = static_cast<int>(std::min<std::size_t>(count / (kThreadBytes / elementBytes), kMostThreads));
+  const int threads = std::clamp(worth, 1, moving_.threads);
+  if (scratch_.blocks.size() < static_cast<std::size_t>(threads))
+    scratch_.blocks.resize(static_cast<std::size_t>(threads));
+  std::atomic<bool> ended{false};
+  const auto movePart = [&](int index) {
+    const Part part = partOf(count, elementBytes, index, threads);
+    for (std::size_t first = part.first; first < part.last && !ended.load(std::memory_order_relaxed); first += block) {
+      const std::size_t now = std::min(block, part.last - first);
+      move(scratch_.blocks[static_cast<std::size_t>(index)], first, now);
+      if (first + now < part.last && !interrupted()) ended.store(true, std::memory_order_relaxed);
+    }
+  };
+  threads == 1 ? movePart(0) : ThreadTeam::ofProcess().run(threads, movePart);
+  return ended.load(std::memory_order_relaxed) ? interrupted() : Status();
+}
+
 Status Round::copyToAll(std::span<void* const> destinations, const void* source, std::size_t bytes, Stores stores) {
-  auto& block = scratch_.destinations;
-  for (std::size_t done = 0; done < bytes; done += kBlockBytes) {
-    const std::size_t now = std::min(kBlockBytes, bytes - done);
-    const auto* from = static_cast<const std::byte*>(source) + done;
-    if (destinations.size() == 1) {
-      symccl::copy(static_cast<std::byte*>(destinations[0]) + done, from, now, stores);
-    } else {
-      block.clear();
-      for (void* destination : destinations) block.push_back(static_cast<std::byte*>(destination) + done);
-      symccl::copyToAll(block, from, now, stores);
-    }
-    traffic_.loaded += now;
-    traffic_.stored += now * destinations.size();
-    if (now < bytes) {
-      if (Status status = interrupted(); !status) return status;
-    }
-  }
-  return {};
+  traffic_.loaded += bytes;
+  traffic_.stored += bytes * destinations.size();
+  return inBlocks(bytes, 1, [&](Scratch::Addresses& block, std::size_t first, std::size_t now) {
+    block.destinations.clear();
+    for (void* destination : destinations) block.destinations.push_back(static_cast<std::byte*>(destination) + first);
+    symccl::copyToAll(block.destinations, static_cast<const std::byte*>(source) + first, now, stores);
+  });
 }
 
 const double* Round::factors() {
@@ -82,24 +106,16 @@ Status Round::reduce(std::span<const void* const> sources, std::span<void* const
 
 Status Round::reduce(const Reduction& whole) {
   const std::size_t element = sizeOf(whole.type);
-  const std::size_t block = kBlockBytes / element;
-  std::vector<const void*>& from = scratch_.sources;
-  std::vector<void*>& to = scratch_.destinations;
-  for (std::size_t done = 0; done < whole.count; done += block) {
-    const std::size_t now = std::min(block, whole.count - done);
-    const std::size_t offset = done * element;
-    from.clear();
-    to.clear();
-    for (const void* source : whole.sources) from.push_back(static_cast<const std::byte*>(source) + offset);
-    for (void* destination : whole.destinations) to.push_back(static_cast<std::byte*>(destination) + offset);
-    symccl::reduce({whole.type, whole.op, from, to, now, whole.factors, whole.stores});
-    traffic_.loaded += now * element * from.size();
-    traffic_.stored += now * element * to.size();
-    if (now < whole.count) {
-      if (Status status = interrupted(); !status) return status;
-    }
-  }
-  return {};
+  traffic_.loaded += whole.count * element * whole.sources.size();
+  traffic_.stored += whole.count * element * whole.destinations.size();
+  return inBlocks(whole.count, element, [&](Scratch::Addresses& block, std::size_t first, std::size_t now) {
+    const std::size_t offset = first * element;
+    block.sources.clear();
+    block.destinations.clear();
+    for (const void* source : whole.sources) block.sources.push_back(static_cast<const std::byte*>(source) + offset);
+    for (void* target : whole.destinations) block.destinations.push_back(static_cast<std::byte*>(target) + offset);
+    symccl::reduce({whole.type, whole.op, block.sources, block.destinations, now, whole.factors, whole.stores});
+  });
 }
 
 void Round::populate(int peer, const void* address, std::size_t bytes) const {

@@ -21,10 +21,20 @@ struct Scratch {
   std::vector<const std::byte*> rows;  ///< by rank: inputs in one row
   std::vector<const void*> pieces;     ///< by rank: what an algorithm reads
   std::vector<void*> targets;          ///< where it writes
-  std::vector<const void*> sources;    ///< used by Round::reduce()
-  std::vector<void*> destinations;     ///< used by Round::reduce() and copyToAll()
-  std::vector<double> factors;         ///< by rank: premulSum
-  std::uint64_t slice = 0;             ///< staged slices so far: selects the input slot, equal on all ranks
+  /// Of one thread: the addresses of a block, used by Round::reduce() and copyToAll().
+  struct Addresses {
+    std::vector<const void*> sources;
+    std::vector<void*> destinations;
+  };
+  std::vector<Addresses> blocks;  ///< by thread
+  std::vector<double> factors;    ///< by rank: premulSum
+  std::uint64_t slice = 0;        ///< staged slices so far: selects the input slot, equal on all ranks
+};
+
+/// How this rank moves bytes; its own affair.
+struct Moving {
+  std::size_t streamToPeers = 0;  ///< see CostModel
+  int threads = 1;                ///< for a large operation
 };
 
 /// The operation, its layout, and the group's steps. Data moves only through copy(), copyToAll() and reduce(), which
@@ -32,12 +42,13 @@ struct Scratch {
 class Round {
  public:
   Round(Group& group, const Operation& operation, const std::vector<Call>& calls, const Doing& doing, Deadline deadline,
-        Scratch& scratch)
+        Scratch& scratch, const Moving& moving)
       : layout(group, operation, calls, doing.number),
         group_(group),
         doing_(doing),
         deadline_(deadline),
-        scratch_(scratch) {}
+        scratch_(scratch),
+        moving_(moving) {}
 
   const Layout layout;
 
@@ -60,8 +71,10 @@ class Round {
   Status awaitAll() { return group_.awaitSteps(group_.steps(), doing_, deadline_); }
   Status await(int peer) { return group_.awaitStep(peer, group_.steps(), doing_, deadline_); }
 
-  /// How to store results of an operation that writes `bytes` to each output.
+  /// How to store results of an operation that writes `bytes` to each output: one that this rank reads next, and those
+  /// of peers, whose caches hold the lines.
   static Stores storesFor(std::size_t bytes);
+  Stores storesToPeers(std::size_t bytes) const;
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stores stores);
   /// To the scratch's destinations. Null destinations are skipped by the caller.
@@ -79,11 +92,14 @@ class Round {
  private:
   Status interrupted() { return group_.interrupted(doing_); }
   const double* factors();
+  template <class Move>
+  Status inBlocks(std::size_t count, std::size_t elementBytes, const Move& move);
 
   Group& group_;
   const Doing& doing_;
   const Deadline deadline_;
   Scratch& scratch_;
+  const Moving moving_;
   Traffic traffic_;
   bool factorsReady_ = false;
 };

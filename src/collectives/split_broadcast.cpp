@@ -22,7 +22,7 @@ Status splitBroadcast(Round& round) {
     round.populate(peer, target, part.count());
     targets.push_back(target);
   }
-  const Stores stores = Round::storesFor(layout.countBytes());
+  const Stores stores = round.storesToPeers(layout.countBytes());
   if (!targets.empty()) {
     if (Status status = round.copyToAll(targets, source, part.count(), stores); !status) return status;
   }

@@ -45,8 +45,9 @@ Status twoShot(Round& round) {
     round.populate(rank, target, bytes);
     targets.push_back(target);
   }
-  const Stores stores =
-      Round::storesFor(scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element);
+  const bool toPeers = !scatters && (targets.size() > 1 || !outputAt(round, round.rank()));
+  const std::size_t all = scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element;
+  const Stores stores = toPeers ? round.storesToPeers(all) : Round::storesFor(all);
   if (Status status = round.reduce(sources, targets, part.count(), stores); !status) return status;
   return round.stepAll();
 }

@@ -11,7 +11,7 @@
 namespace symccl {
 
 CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, const PlanRules& rules)
-    : group_(group), registered_(registered), rules_(rules) {
+    : group_(group), registered_(registered), rules_(rules), moving_{rules.costs.streamToPeers, rules.threads} {
   calls_.resize(static_cast<std::size_t>(group.size()));
 }
 
@@ -183,7 +183,7 @@ Status CollectiveLane::execute(Issue& issue) {
   const Doing doing{nameOf(issue.operation.kind), sequence_.load(std::memory_order_relaxed) + 1};
   sequence_.store(doing.number, std::memory_order_relaxed);
   const std::uint64_t before = group_.steps();
-  Round round(group_, issue.operation, calls_, doing, issue.deadline, scratch_);
+  Round round(group_, issue.operation, calls_, doing, issue.deadline, scratch_, moving_);
   Status status = attempt(issue, doing, round);
   if (!status) {
     status = group_.fail(status.error(), status.error().rank(), doing.number);
@@ -327,7 +327,7 @@ Status CollectiveLane::runAlone(const Operation& operation) {
   sequence_.store(doing.number, std::memory_order_relaxed);
   calls_[0] = Call{};
   calls_[0].factor = operation.factor;
-  Round round(group_, operation, calls_, doing, Deadline::never(), scratch_);
+  Round round(group_, operation, calls_, doing, Deadline::never(), scratch_, moving_);
   const Layout& layout = round.layout;
   const std::size_t bytes = layout.bytesFrom(0);
   Status status;

@@ -75,6 +75,7 @@ class CollectiveLane : public Driver {
   Group& group_;
   const SegmentSet& registered_;
   const PlanRules rules_;
+  const Moving moving_;
   std::weak_ptr<Driver> self_;
   Counters counters_;
   std::atomic<std::uint64_t> sequence_{0};

@@ -206,6 +206,7 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
   if (!rules) return rules.error().in("split");
   rules->cpus = core_->rules().cpus;
   rules->costs = core_->rules().costs;
+  rules->threads = core_->rules().threads;
   constexpr std::uint64_t kNoArea = ~std::uint64_t{0};
   Result<std::size_t> area = AreaAllocator::of(parent.heap()).take(size());
   const SplitEntry mine{color, key, area ? *area : kNoArea, randomUuid().words[0],
@@ -264,6 +265,18 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
 
 }  // namespace
 
+namespace {
+
+// CPUs that no other rank of the host needs. Bandwidth is the limit, so a few threads are enough.
+int threadsOf(const Group& group) {
+  if (environment().threads > 0) return environment().threads;
+  const Result<Launch> launch = launchFromEnvironment();
+  const int ranks = std::max(group.size(), launch ? launch->localSize : 0);
+  return std::clamp(group.identity().cpus / ranks, 1, 4);
+}
+
+}  // namespace
+
 void setWaitHook(void (*hook)()) { waitHook.store(hook, std::memory_order_relaxed); }
 
 Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int rank, int size,
@@ -300,6 +313,7 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
     if (!joined) return failed(joined.error());
     group = std::move(*joined);
   }
+  rules->threads = threadsOf(*group);
   return std::shared_ptr<Communicator>(new CommunicatorImpl(Core::make(std::move(group), *rules), options.timeout));
 }
 

@@ -23,7 +23,7 @@ std::string settingsText(const CommunicatorOptions& options) {
 }
 
 void write(WireWriter& out, const CostModel& costs) {
-  out.u64(costs.handoff);
+  out.u64(costs.handoff).u64(costs.streamToPeers);
   for (const CostModel::Rates& rate : costs.rates)
     out.u64(rate.copied).u64(rate.pushed).u64(rate.pulled).u64(rate.read).u64(rate.readPeer);
 }
@@ -31,6 +31,7 @@ void write(WireWriter& out, const CostModel& costs) {
 CostModel readCosts(WireReader& in) {
   CostModel costs;
   costs.handoff = in.u64();
+  costs.streamToPeers = in.u64();
   for (CostModel::Rates& rate : costs.rates) {
     for (std::uint64_t CostModel::Rates::* each :
          {&CostModel::Rates::copied, &CostModel::Rates::pushed, &CostModel::Rates::pulled, &CostModel::Rates::read,

@@ -36,6 +36,16 @@ TEST(ProcessSettings, OneRankWithoutMembarrier) {
   });
 }
 
+// More threads than CPUs, in each of two ranks.
+TEST(ProcessSettings, SeveralThreadsMoveLargeOperations) {
+  onProcesses(2, [](RankProcess& process) {
+    process.set("SYMCCL_THREADS", "3");
+    const auto comm = process.join();
+    checkAllKinds(*comm, poolFor(*comm, Memory::registered), 1'600'003, 1);
+    checkAllKinds(*comm, nullptr, 1'600'003);
+  });
+}
+
 TEST(ProcessSettings, StagedPathOnly) {
   onProcesses(3, [](RankProcess& process) {
     process.set("SYMCCL_PATH", "staged");

@@ -34,6 +34,7 @@ TEST(Environment, Defaults) {
   EXPECT_EQ(parsed->token, "");
   EXPECT_EQ(parsed->testStaging, "normal");
   EXPECT_EQ(parsed->stores, "auto");
+  EXPECT_EQ(parsed->threads, 0);
   EXPECT_EQ(parsed->algorithm, "");
   EXPECT_FALSE(parsed->ringThreshold);
   EXPECT_FALSE(parsed->treeThreshold);
@@ -62,6 +63,7 @@ TEST(Environment, ValuesAreTaken) {
                              {"SYMCCL_TOKEN", "Sesame: open!"},
                              {"SYMCCL_TEST_STAGING", "inaccessible"},
                              {"SYMCCL_STORES", "streaming"},
+                             {"SYMCCL_THREADS", "6"},
                              {"HCCL_ALGO", "allreduce=level0:ring/allgather=level0:H-D_R"},
                              {"HCCL_RING_THRESHOLD", "8M"},
                              {"HCCL_TREE_THRESHOLD", "65537"}});
@@ -79,6 +81,7 @@ TEST(Environment, ValuesAreTaken) {
   EXPECT_EQ(parsed->token, "Sesame: open!");
   EXPECT_EQ(parsed->testStaging, "inaccessible");
   EXPECT_EQ(parsed->stores, "streaming");
+  EXPECT_EQ(parsed->threads, 6);
   EXPECT_EQ(parsed->algorithm, "allreduce=level0:ring/allgather=level0:H-D_R");
   EXPECT_EQ(parsed->ringThreshold, 8 * kM);
   EXPECT_EQ(parsed->treeThreshold, 65537u);
@@ -155,6 +158,7 @@ TEST(Environment, EveryVariableRefusesSomething) {
       {"SYMCCL_TOKEN", {std::string(257, 't')}},
       {"SYMCCL_TEST_STAGING", {"odd"}},
       {"SYMCCL_STORES", {"fast", "cached"}},
+      {"SYMCCL_THREADS", {"-1", "65", "two", "2x"}},
       {"HCCL_ALGO", {"level0:ring ", "ring,tree", std::string(1601, 'x')}},
       {"HCCL_RING_THRESHOLD", {"large", "-1", "1.5M"}},
       {"HCCL_TREE_THRESHOLD", {"small", "4 K", "8MB"}}};
