@@ -16,10 +16,10 @@ test:             ## every check and test; SUITES="format units" runs only those
 models:           ## all configurations of the protocol's models; some minutes, 2 GiB of memory
 	.venv/bin/python tests/model/run_models.py
 
-bench-peers: setup  ## installs Open MPI and MPICH and builds their workers, for symccl-bench --peers
+bench-peers: setup  ## installs Open MPI, MPICH and oneCCL and builds their workers, for symccl-bench --peers
 	@scripts/bench_peers.sh
 
-bench: bench-peers  ## the standing comparison, ten minutes of a quiet machine; writes docs/performance.md
+bench: bench-peers  ## the standing comparison, ten minutes of a quiet machine; writes bench/results and docs/performance.md
 	@.venv/bin/python scripts/bench.py
 
 format: setup     ## formats all code in place
