@@ -1,7 +1,6 @@
 // The library as a program calls it: blocking calls of the public interface.
 #include <array>
 
-#include "collectives/plan.hpp"
 #include "symccl_bench/engine.hpp"
 #include "symccl_bench/failure.hpp"
 
@@ -52,27 +51,17 @@ class SymcclEngine : public Engine {
       if (now[i] > before_[i]) used += std::string(used.empty() ? "" : "+") + kNames[i];
     }
     before_ = now;
-    path_ = used;
     return used;
   }
 
-  // What plan() answers for the last collective, if all ranks' buffers lie as they do here. After path().
+  // As the library counted the last call of this kind.
   std::string algorithm() const override {
-    if (operation_.kind == Kind::barrier || operation_.kind >= Kind::allGatherV || path_.empty() ||
-        path_.find('+') != std::string::npos)
-      return {};
-    Call call;
-    call.kind = operation_.kind;
-    call.type = operation_.type;
-    call.op = operation_.op;
-    call.count = operation_.count;
-    call.form = path_ == "inline" ? Form::inlined : path_ == "eager" ? Form::eager : Form::buffers;
-    call.inPlace = operation_.send == operation_.recv;
-    call.sendLocated = world_->isRegistered(operation_.send != nullptr ? operation_.send : operation_.recv, 1);
-    call.recvLocated = world_->isRegistered(operation_.recv != nullptr ? operation_.recv : operation_.send, 1);
-    PlanRules rules;
-    rules.stagedOnly = path_ == "staged";
-    return plan({&call, 1}, rules).algorithm->name;
+    if (task_.op == Op::sendRecv || task_.op == Op::communicator) return {};
+    const CommunicatorReport report = world_->report();
+    for (const auto& [name, counters] : report.operations) {
+      if (name == nameOf(operation_.kind)) return counters.algorithm;
+    }
+    return {};
   }
 
  private:
@@ -134,7 +123,6 @@ class SymcclEngine : public Engine {
   Operation operation_;
   std::vector<symccl::Block> sends_, recvs_;
   std::array<Message, 2> batch_;
-  mutable std::string path_;
   mutable std::array<std::uint64_t, 4> before_{};
 };
 
