@@ -7,6 +7,7 @@
 #include "event.hpp"
 #include "generator.hpp"
 #include "memory.hpp"
+#include "pluggable.hpp"
 #include "registration.hpp"
 #include "segment_dict.hpp"
 
@@ -76,6 +77,12 @@ py::list memorySnapshot() {
   return segments;
 }
 
+std::shared_ptr<PluggableAllocator> pluggableAllocator(std::uintptr_t allocate, std::uintptr_t free) {
+  TORCH_CHECK_VALUE(allocate != 0 && free != 0, "npu: a pluggable allocator needs the addresses of two functions");
+  return std::make_shared<PluggableAllocator>(reinterpret_cast<PluggableAllocator::Allocate>(allocate),
+                                              reinterpret_cast<PluggableAllocator::Free>(free));
+}
+
 void bindMemory(py::module_& module) {
   py::module_::import("symccl._C");  // MemPool and PoolAllocator
   py::class_<PoolScope>(module, "PoolScope")
@@ -87,6 +94,10 @@ void bindMemory(py::module_& module) {
       py::arg("device") = -1);
   module.def("empty_cache", &emptyCache, NoGil());
   module.def("memory_snapshot", &memorySnapshot);
+  py::class_<PluggableAllocator, std::shared_ptr<PluggableAllocator>>(module, "PluggableAllocator")
+      .def(py::init(&pluggableAllocator), py::arg("alloc_address"), py::arg("free_address"));
+  module.def("change_current_allocator", &changeAllocator, py::arg("allocator"));
+  module.def("allocator_backend", [] { return changedAllocator() ? "pluggable" : "native"; });
 }
 
 }  // namespace

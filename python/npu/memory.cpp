@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "errors.hpp"
+#include "pluggable.hpp"
 #include "registration.hpp"
 
 namespace symccl::npu {
@@ -75,7 +76,7 @@ void fill(c10::CachingAllocator::StatArray& to, const Tally& now, const Tally& b
 class NpuAllocator final : public c10::DeviceAllocator {
  public:
   c10::DataPtr allocate(std::size_t bytes) override { return allocateOn(currentDevice(), bytes); }
-  c10::DeleterFnPtr raw_deleter() const override { return pytorch::poolDeleter(); }
+  c10::DeleterFnPtr raw_deleter() const override { return changedAllocator() ? nullptr : pytorch::poolDeleter(); }
   void copy_data(void* destination, const void* source, std::size_t bytes) const override {
     default_copy_data(destination, source, bytes);
   }
@@ -97,6 +98,7 @@ class NpuAllocator final : public c10::DeviceAllocator {
 }  // namespace
 
 c10::DataPtr allocateOn(int ordinal, std::size_t bytes) {
+  if (const auto& allocator = changedAllocator()) return PluggableAllocator::take(allocator, bytes, ordinal);
   const c10::Device device = deviceOf(ordinal);
   return pytorch::allocateFrom(*poolInUse(ordinal), bytes, device, device);
 }
@@ -113,7 +115,8 @@ RoutedToDevice::RoutedToDevice(int ordinal) : use_(*poolInUse(ordinal), deviceOf
 
 void moveToDevice(c10::StorageImpl& storage, int ordinal) {
   c10::DataPtr& data = storage._mutable_data_ptr_no_checks();
-  if (data.get() == nullptr || data.get_deleter() == pytorch::poolDeleter()) {
+  const bool inPool = data.get_deleter() == pytorch::poolDeleter();
+  if (data.get() == nullptr || (inPool && !changedAllocator())) {
     data.unsafe_set_device(deviceOf(ordinal));
   } else {
     c10::DataPtr copy = allocateOn(ordinal, storage.nbytes());
@@ -144,6 +147,7 @@ std::vector<std::shared_ptr<Pool>> poolsInUse() {
 
 c10::CachingDeviceAllocator::DeviceStats memoryStats(int ordinal) {
   const int device = resolveDevice(ordinal);
+  TORCH_CHECK_NOT_IMPLEMENTED(!changedAllocator(), "npu: a pluggable allocator keeps no statistics");
   const PoolTotals now = poolTotals(device);
   PoolTotals base;
   {

@@ -16,6 +16,7 @@ set(SYMCCL_NPU_SOURCES
   npu/memory.cpp
   npu/pending.cpp
   npu/pinned.cpp
+  npu/pluggable.cpp
   npu/random.cpp
   npu/recurrent.cpp
   npu/register.cpp

@@ -105,3 +105,18 @@ class ProcessGroupHCCL(ProcessGroupSymCCL):
     def _get_window_mem(self) -> torch.Tensor: ...
 
 def create_hccl(options: Any, pg_options: Any) -> ProcessGroupHCCL: ...
+
+class PluggableAllocator:
+    """A user's own allocator: the addresses of two C functions, `void *(ssize_t bytes, int device, void *stream)` and
+    `void (void *address, ssize_t bytes, int device, void *stream)`.
+
+    Its memory need not lie in a heap, so groups do not work on it in place; results that are not structured are copied.
+    """
+
+    def __init__(self, alloc_address: int, free_address: int) -> None: ...
+
+def change_current_allocator(allocator: PluggableAllocator) -> None:
+    """Takes all npu tensors from `allocator`; RuntimeError once there has been one."""
+
+def allocator_backend() -> str:
+    """'native' or 'pluggable'."""
