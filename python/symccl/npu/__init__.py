@@ -16,7 +16,7 @@ from . import _activate
 
 _activate.activate()
 
-from . import amp, devices, memory, options, random, streams, typed, unavailable
+from . import _hccl, amp, devices, memory, options, pluggable, random, streams, typed, unavailable
 from .amp import (
     get_amp_supported_dtype,
     get_autocast_dtype,
@@ -29,6 +29,7 @@ from .devices import *
 from .devices import _exchange_device, _get_device_index, _is_in_bad_fork, _lazy_init, _maybe_exchange_device
 from .memory import *
 from .options import *
+from .pluggable import *
 from .random import *
 from .streams import *
 
@@ -49,6 +50,7 @@ def _install(root):
     }
     for path, module in places.items():
         sys.modules[f"{root}.{path}"] = module
+        setattr(amp if "." in path else sys.modules[__name__], path.rpartition(".")[2], module)
 
 
 torch._register_device_module("npu", sys.modules[__name__])
@@ -56,7 +58,7 @@ _install("torch.npu")
 torch.utils.generate_methods_for_privateuse1_backend(
     for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
 )
-torch.utils.checkpoint.DefaultDeviceType.set_device_type("npu")  # as torch_npu does
+_initialized = True  # torch.utils.checkpoint looks here whether there are random states to keep
 
 __all__ = sorted(
     name for name, value in globals().items() if name[0] != "_" and not isinstance(value, types.ModuleType)

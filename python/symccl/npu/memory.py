@@ -15,7 +15,6 @@ __all__ = [
     "caching_allocator_delete",
     "empty_cache",
     "empty_virt_addr_cache",
-    "get_allocator_backend",
     "host_empty_cache",
     "ipc_collect",
     "max_memory_allocated",
@@ -187,8 +186,3 @@ def use_mem_pool(pool, device=None):
         yield
     finally:
         scope.exit()
-
-
-def get_allocator_backend():
-    """ "native": the device's own allocator."""
-    return "native"

@@ -93,7 +93,7 @@ class Event(torch.Event):
 
     def elapsed_time(self, end_event):
         """Milliseconds from this event to `end_event`. Both must be recorded, with enable_timing=True."""
-        if not self._timed or not end_event._timed:
+        if not self._timed or not getattr(end_event, "_timed", True):  # torch.Event does not say
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         return _npu.elapsed_time(self.event_id, end_event.event_id)
 

@@ -32,9 +32,8 @@ class _TensorType(type):
 
 class _StorageType(type):
     def __instancecheck__(cls, instance):
-        return (
-            isinstance(instance, torch.TypedStorage) and instance.device.type == "npu" and instance.dtype == cls.dtype
-        )
+        typed = isinstance(instance, torch.TypedStorage) and instance.dtype == cls.dtype
+        return typed and instance._untyped_storage.device.type == "npu"
 
     def __call__(cls, size=0):
         """An uninitialised storage of `size` elements."""

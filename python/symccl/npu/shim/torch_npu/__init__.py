@@ -1,20 +1,21 @@
 """SymCCL's emulated npu device under the names of torch_npu. To be found only where this folder's parent is on the
 path, which `python -m symccl.npu --path` prints."""
 
-from symccl import npu
+
+def _autoload():
+    """Called by PyTorch's entry points, maybe while this module is half imported; the import does everything."""
+
+
+from symccl import npu  # noqa: E402
 
 npu._install(__name__ + ".npu")
 
-from . import distributed, profiler  # noqa: E402
+from . import _C, distributed, profiler  # noqa: E402, F401
 
 __version__ = "2.13.0+symccl"
 __all__ = ["distributed", "get_npu_format", "npu", "npu_format_cast", "profiler"]
 
 _ND = 2  # the plain layout, and the only one here
-
-
-def _autoload():
-    """Called when PyTorch is imported; importing this module has done everything."""
 
 
 def get_npu_format(tensor):
