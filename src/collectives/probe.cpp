@@ -24,8 +24,8 @@ constexpr std::chrono::milliseconds kLongest{25};
 constexpr int kHandoffs = 100;
 constexpr std::size_t kLargest = CostModel::kSizes.back();
 constexpr std::uint64_t kLeastRate = 1'000;
-// Where streaming wins at the smallest size of the probe, it does so from here on.
-constexpr std::uint64_t kLeastStreamed = 16 << 10;
+// From here on data leaves the caches anyway.
+constexpr std::uint64_t kStreamAlways = 4 << 20;
 
 /// Private memory with its pages there.
 class ProbeMemory {
@@ -147,12 +147,23 @@ class Probe {
       for (int repeat = 0; repeat < repeats && !pair_.late(); ++repeat) complete = measure(i, rates) || complete;
       if (complete) costs.rates[i] = rates;
     }
-    for (std::size_t i = CostModel::kSizes.size(); i-- > 0 && streamed_[i] < pushed_[i];)
-      costs.streamToPeers = i == 0 ? kLeastStreamed : CostModel::kSizes[i];
+    chooseStores(costs.streamToPeers);
     return costs;
   }
 
  private:
+  // The smallest size at which streaming is clearly better; larger ones are seldom measured well. As assumed where none
+  // is known.
+  void chooseStores(std::uint64_t& from) const {
+    bool known = false;
+    for (std::size_t i = CostModel::kSizes.size(); i-- > 0;) {
+      if (pushed_[i] == 0 || streamed_[i] == 0) continue;  // the time did not suffice
+      if (!known) from = kStreamAlways;
+      known = true;
+      if (streamed_[i] * 10 < pushed_[i] * 9) from = i == 0 ? CostModel::kLeastStreamed : CostModel::kSizes[i];
+    }
+  }
+
   bool handoff(std::uint64_t& best) {
     std::uint64_t least = ~std::uint64_t{0};
     for (int repeat = 0; repeat < 4; ++repeat) {

@@ -53,7 +53,8 @@ class CommunicatorImpl final : public Communicator {
     log(LogLevel::info, "COMM", rank(), "created communicator ", name(), " size ", size(), " heap ",
         group.heap().ordinal(), " symmetric ", symmetric() ? "yes" : "no", " barrier ",
         group.identity().fences ? "fences" : "membarrier", " cpus ", group.identity().cpus, " yields ",
-        group.identity().yields ? "yes" : "no");
+        group.identity().yields ? "yes" : "no", " streams from ", bytesText(core_->rules().costs.streamToPeers),
+        " threads ", core_->rules().threads);
   }
 
   ~CommunicatorImpl() override {
