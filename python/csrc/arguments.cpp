@@ -3,11 +3,14 @@
 #include <ATen/MemoryOverlap.h>
 #include <c10/core/ScalarType.h>
 
+#include <atomic>
 #include <string>
 #include <torch/csrc/distributed/c10d/Types.hpp>
 
 namespace symccl::pytorch {
 namespace {
+
+std::atomic<c10::DeviceType> g_hostDevice{c10::DeviceType::CPU};
 
 ReduceOp reduceOpOf(const c10d::ReduceOp& op, const char* call) {
   switch (op.op_) {
@@ -38,7 +41,7 @@ double factorOf(const c10d::ReduceOp& op, const char* call) {
   const auto* supplement = dynamic_cast<const c10d::PreMulSumSupplement*>(op.supplement_.get());
   TORCH_CHECK_VALUE(supplement != nullptr, "symccl: ", call, ": ReduceOp.PREMUL_SUM needs a factor");
   if (!supplement->tensor_factor.defined()) return supplement->double_factor;
-  TORCH_CHECK_VALUE(supplement->tensor_factor.device().is_cpu() && !supplement->tensor_factor.is_complex(),
+  TORCH_CHECK_VALUE(isHostMemory(supplement->tensor_factor) && !supplement->tensor_factor.is_complex(),
                     "symccl: ", call, ": the factor of ReduceOp.PREMUL_SUM must be a real number or a real CPU tensor");
   return supplement->tensor_factor.item().toDouble();
 }
@@ -114,9 +117,15 @@ Reduction reductionOf(const c10d::ReduceOp& op, at::ScalarType type, const char*
   return {reduction, reduction == ReduceOp::premulSum ? factorOf(op, call) : 1.0};
 }
 
+void addHostDevice(c10::DeviceType type) { g_hostDevice = type; }
+
+bool isHostMemory(const at::Tensor& tensor) {
+  return tensor.device().is_cpu() || tensor.device().type() == g_hostDevice.load(std::memory_order_relaxed);
+}
+
 void checkTensor(const at::Tensor& tensor, const char* call) {
   TORCH_CHECK_VALUE(tensor.defined(), "symccl: ", call, ": a tensor is undefined");
-  TORCH_CHECK_VALUE(tensor.device().is_cpu(), "symccl: ", call, ": a tensor is on device ", tensor.device(),
+  TORCH_CHECK_VALUE(isHostMemory(tensor), "symccl: ", call, ": a tensor is on device ", tensor.device(),
                     " (accepted: cpu)");
   TORCH_CHECK_VALUE(tensor.layout() == at::kStrided, "symccl: ", call, ": a tensor has layout ", tensor.layout(),
                     " (accepted: torch.strided; all_reduce also takes torch.sparse_coo)");

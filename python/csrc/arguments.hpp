@@ -31,7 +31,12 @@ std::size_t countOf(const at::Tensor& tensor);
 /// TypeError unless `op` is defined on `type`.
 Reduction reductionOf(const c10d::ReduceOp& op, at::ScalarType type, const char* call);
 
-/// Defined, dense, not quantized, in CPU memory.
+/// Makes tensors of a device acceptable, because their data pointers are addresses of the host's memory.
+void addHostDevice(c10::DeviceType type);
+/// On the CPU, or a device that was added.
+bool isHostMemory(const at::Tensor& tensor);
+
+/// Defined, dense, not quantized, in host memory.
 void checkTensor(const at::Tensor& tensor, const char* call);
 /// checkTensor for one that will be written: no two elements may share memory.
 void checkOutput(const at::Tensor& tensor, const char* call);

@@ -7,6 +7,7 @@
 #include <c10/util/Exception.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <set>
 #include <torch/csrc/distributed/c10d/ParamCommsUtils.hpp>
@@ -54,6 +55,16 @@ std::int64_t elementsOf(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
+void GroupOptions::take(const c10d::DistributedBackendOptions& given) {
+  const double seconds = std::min<double>(given.timeout.count(), 1e9);  // they come as float
+  timeout = std::chrono::milliseconds(std::llround(seconds * 1000));
+  group_name = given.group_id;
+  global_ranks_in_group.assign(given.global_ranks_in_group.begin(), given.global_ranks_in_group.end());
+  for (int rank = 0; given.global_ranks_in_group.empty() && rank < given.group_size; ++rank) {
+    global_ranks_in_group.push_back(rank);  // WORLD's list is empty
+  }
+}
+
 ProcessGroupSymCCL::ProcessGroupSymCCL(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                                        c10::intrusive_ptr<GroupOptions> options)
     : Backend(rank, size), options_(std::move(options)), process_(getpid()) {
@@ -62,7 +73,7 @@ ProcessGroupSymCCL::ProcessGroupSymCCL(const c10::intrusive_ptr<c10d::Store>& st
                     " ranks");
   chooseDevice(*options_, rank);
   StoreAdapter adapter(store);
-  const CommunicatorOptions made{options_->group_name, options_->timeout, options_->device};
+  const CommunicatorOptions made{options_->group_name, options_->timeout, options_->device, options_->algorithm};
   auto communicator = Communicator::create(adapter, rank, size, made);
   rethrowRaised();
   if (!communicator) throwError(communicator.error(), options_->timeout);
@@ -135,39 +146,52 @@ c10d::ErrorType ProcessGroupSymCCL::getError() {
 }
 
 // A copy: c10d writes the new group's name and timeout into it before it calls split().
-c10::intrusive_ptr<c10d::Backend::Options> ProcessGroupSymCCL::getBackendOptions() {
-  return c10::make_intrusive<GroupOptions>(*options_);
-}
+c10::intrusive_ptr<c10d::Backend::Options> ProcessGroupSymCCL::getBackendOptions() { return options_->copy(); }
 
 c10::intrusive_ptr<c10d::Backend> ProcessGroupSymCCL::split(const c10::intrusive_ptr<c10d::Store>& store,
                                                             const std::vector<int>& ranks,
                                                             const c10::intrusive_ptr<c10d::Backend::Options>& options) {
   const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
   if (mine == ranks.end()) return nullptr;
-  auto made = c10::make_intrusive<GroupOptions>(options ? options->timeout : options_->timeout, options_->device);
-  if (options) {
-    made->group_name = options->group_name;
-    made->group_desc = options->group_desc;
-  }
+  const auto made = optionsLike(options.get());
   if (made->group_name.empty() || made->group_name == options_->group_name) {
     made->group_name = options_->group_name + ":split";
     for (const int rank : ranks) made->group_name += ":" + std::to_string(rank);
   }
+  made->global_ranks_in_group.clear();
   for (const int rank : ranks) {
     TORCH_CHECK_VALUE(rank >= 0 && rank < size_, "symccl: split: rank ", rank, " is not in the group of ", size_,
                       " ranks");
     made->global_ranks_in_group.push_back(options_->global_ranks_in_group.at(rank));
   }
-  return c10::make_intrusive<ProcessGroupSymCCL>(store, static_cast<int>(mine - ranks.begin()),
-                                                 static_cast<int>(ranks.size()), std::move(made));
+  return makeAlike(store, static_cast<int>(mine - ranks.begin()), static_cast<int>(ranks.size()), made);
 }
 
 c10::intrusive_ptr<c10d::Backend> ProcessGroupSymCCL::merge(const c10::intrusive_ptr<c10d::Store>& store,
                                                             const c10::intrusive_ptr<c10d::Backend::Options>& options,
                                                             const int& rank, const int& size) {
-  auto made = c10::make_intrusive<GroupOptions>(options ? options->timeout : options_->timeout, options_->device);
-  made->group_name = options && !options->group_name.empty() ? options->group_name : options_->group_name + ":merge";
-  return c10::make_intrusive<ProcessGroupSymCCL>(store, rank, size, std::move(made));
+  const auto made = optionsLike(options.get());
+  if (options == nullptr || made->group_name.empty()) made->group_name = options_->group_name + ":merge";
+  made->global_ranks_in_group.clear();
+  return makeAlike(store, rank, size, made);
+}
+
+// A copy of what c10d hands over, which may be of some other backend: then its basic fields on top of this group's.
+c10::intrusive_ptr<GroupOptions> ProcessGroupSymCCL::optionsLike(const c10d::Backend::Options* given) const {
+  if (const auto* ours = dynamic_cast<const GroupOptions*>(given)) return ours->copy();
+  auto made = options_->copy();
+  if (given != nullptr) {
+    made->timeout = given->timeout;
+    made->group_name = given->group_name;
+    made->group_desc = given->group_desc;
+  }
+  return made;
+}
+
+c10::intrusive_ptr<c10d::Backend> ProcessGroupSymCCL::makeAlike(const c10::intrusive_ptr<c10d::Store>& store, int rank,
+                                                                int size,
+                                                                c10::intrusive_ptr<GroupOptions> options) const {
+  return c10::make_intrusive<ProcessGroupSymCCL>(store, rank, size, std::move(options));
 }
 
 std::unordered_map<std::string, std::uint64_t> ProcessGroupSymCCL::getMemoryStats() {
@@ -256,6 +280,7 @@ ProcessGroupSymCCL::Works ProcessGroupSymCCL::start(Call& call, std::uint64_t se
   ++sequence_;
   work->setOutputs(std::move(call.outputs));
   work->start(communicator, std::move(requests), std::move(call.buffers), timeoutOf(call.timeout));
+  started(*work);
   return work;
 }
 

@@ -23,19 +23,24 @@ namespace symccl::pytorch {
 inline constexpr const char* kBackendName = "symccl";
 
 /// What a user may pass as pg_options, and what a group reports as its options.
-struct GroupOptions final : c10d::Backend::Options {
-  explicit GroupOptions(std::chrono::milliseconds limit = kBackendDefaultTimeout, int ordinal = -1)
-      : c10d::Backend::Options(kBackendName, limit), device(ordinal) {}
+struct GroupOptions : c10d::Backend::Options {
+  explicit GroupOptions(std::chrono::milliseconds limit = kBackendDefaultTimeout, int ordinal = -1,
+                        const char* backendName = kBackendName)
+      : c10d::Backend::Options(backendName, limit), device(ordinal) {}
+  virtual c10::intrusive_ptr<GroupOptions> copy() const { return c10::make_intrusive<GroupOptions>(*this); }
+  /// Takes over what c10d decides when it creates a group.
+  void take(const c10d::DistributedBackendOptions& given);
 
-  int device;  ///< heap ordinal; -1: this process's default
+  int device;             ///< heap ordinal; -1: this process's default
+  std::string algorithm;  ///< CommunicatorOptions::algorithm
 };
 
-/// One rank's end of a process group on CPU tensors.
+/// One rank's end of a process group on CPU tensors, or those of a device whose memory is the host's (addHostDevice).
 ///
 /// A call with asyncOp == false on an idle group runs in the caller's thread and returns a Work that has ended; it
 /// throws what went wrong. Other calls return at once. Arguments are checked before anything is announced to other
 /// ranks: a call that throws ValueError or TypeError leaves the group usable. Errors in between ranks finish the group.
-class ProcessGroupSymCCL final : public c10d::Backend {
+class ProcessGroupSymCCL : public c10d::Backend {
  public:
   using Works = c10::intrusive_ptr<c10d::Work>;
   using Tensors = std::vector<at::Tensor>;
@@ -122,6 +127,15 @@ class ProcessGroupSymCCL final : public c10d::Backend {
   /// Ends every group of this process; called when the interpreter exits, without the GIL.
   static void shutdownAll();
 
+ protected:
+  /// A group of the same class, for split() and merge().
+  virtual c10::intrusive_ptr<c10d::Backend> makeAlike(const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
+                                                      c10::intrusive_ptr<GroupOptions> options) const;
+  /// Told of every operation that goes on after its call.
+  virtual void started(OperationWork&) {}
+  /// The registered pool that allocateTensor() takes from.
+  std::shared_ptr<MemPool> tensorPool();
+
  private:
   /// What shutdown() lets go of.
   struct Remains {
@@ -129,6 +143,7 @@ class ProcessGroupSymCCL final : public c10d::Backend {
     std::shared_ptr<MemPool> pool;
   };
   Remains takeRemains();
+  c10::intrusive_ptr<GroupOptions> optionsLike(const c10d::Backend::Options* given) const;
   /// What was called between startCoalescing() and endCoalescing(): one Work, started as a whole.
   struct Batch {
     Call call{"symccl:coalesced", c10d::OpType::COALESCED, c10d::kUnsetTimeout, true, true};

@@ -3,7 +3,6 @@
 #include <pybind11/stl.h>
 
 #include <torch/csrc/utils/pybind.h>
-#include <cmath>
 
 #include "backend.hpp"
 #include "callback_threads.hpp"
@@ -25,16 +24,9 @@ c10::intrusive_ptr<GroupOptions> optionsFrom(const c10d::DistributedBackendOptio
       throw py::type_error("symccl: pg_options must be symccl.Options, got " +
                            py::str(py::type::of(chosen)).cast<std::string>());
     }
-    options = c10::make_intrusive<GroupOptions>(*chosen.cast<c10::intrusive_ptr<GroupOptions>>());
+    options = chosen.cast<c10::intrusive_ptr<GroupOptions>>()->copy();
   }
-  // c10d hands the timeout over as float seconds.
-  const double seconds = std::min<double>(given.timeout.count(), 1e9);
-  options->timeout = std::chrono::milliseconds(std::llround(seconds * 1000));
-  options->group_name = given.group_id;
-  options->global_ranks_in_group.assign(given.global_ranks_in_group.begin(), given.global_ranks_in_group.end());
-  for (int rank = 0; given.global_ranks_in_group.empty() && rank < given.group_size; ++rank) {
-    options->global_ranks_in_group.push_back(rank);  // WORLD's list is empty
-  }
+  options->take(given);
   return options;
 }
 
@@ -137,9 +129,8 @@ void bindBackend(py::module_& module) {
       .def(py::init<std::chrono::milliseconds, int>(), py::arg("timeout") = kBackendDefaultTimeout,
            py::arg("device") = -1)
       .def_readwrite("device", &GroupOptions::device)
-      .def("__copy__", [](const GroupOptions& self) { return c10::make_intrusive<GroupOptions>(self); })
-      .def("__deepcopy__",
-           [](const GroupOptions& self, const py::dict&) { return c10::make_intrusive<GroupOptions>(self); });
+      .def("__copy__", &GroupOptions::copy)
+      .def("__deepcopy__", [](const GroupOptions& self, const py::dict&) { return self.copy(); });
 
   using Group = ProcessGroupSymCCL;
   py::class_<Group, c10d::Backend, c10::intrusive_ptr<Group>>(

@@ -68,6 +68,7 @@ Works ProcessGroupSymCCL::issueMessage(Call& call, const Message& message) {
     throwIfRefused(requests.front());
     work->setOutputs(std::move(call.outputs));
     work->start(communicator, std::move(requests), std::move(call.buffers), timeoutOf(call.timeout));
+    started(*work);
     return work;
   };
   if (!at::hasCallbacks()) return go();
@@ -121,6 +122,7 @@ Works ProcessGroupSymCCL::endCoalescing() {
   }
   batch->work->setOutputs(std::move(call.outputs));
   batch->work->start(communicator, std::move(requests), std::move(call.buffers), timeoutOf(c10d::kUnsetTimeout));
+  started(*batch->work);
   return batch->work;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "arguments.hpp"
 #include "backend.hpp"
 #include "errors.hpp"
 
@@ -45,7 +46,7 @@ void ProcessGroupSymCCL::deregisterMemPool(const MemPool& pool) {
 }
 
 bool ProcessGroupSymCCL::isSymmetric(const at::Tensor& tensor) {
-  if (!tensor.defined() || !tensor.device().is_cpu() || tensor.layout() != at::kStrided) return false;
+  if (!tensor.defined() || !isHostMemory(tensor) || tensor.layout() != at::kStrided) return false;
   const Range span = spanOf(tensor);
   return communicator()->isRegistered(span.begin, span.bytes);
 }
@@ -83,6 +84,12 @@ at::Tensor ProcessGroupSymCCL::allocateTensor(long size, at::TensorOptions optio
   TORCH_CHECK_VALUE(size >= 0, "symccl: allocate_tensor: a tensor cannot have ", size, " elements");
   TORCH_CHECK_VALUE(options.device().is_cpu(), "symccl: allocate_tensor: device is ", options.device(),
                     " (accepted: cpu)");
+  const std::shared_ptr<MemPool> pool = tensorPool();
+  const PoolUse use(*pool->pool());
+  return at::empty({size}, options);
+}
+
+std::shared_ptr<MemPool> ProcessGroupSymCCL::tensorPool() {
   std::shared_ptr<MemPool> pool;
   {
     std::lock_guard lock(mutex_);
@@ -95,8 +102,7 @@ at::Tensor ProcessGroupSymCCL::allocateTensor(long size, at::TensorOptions optio
     // Of two threads that come first, one's pool serves both; the other's goes with its registration.
     if (tensorPool_ == nullptr) tensorPool_ = pool;
   }
-  const PoolUse use(*pool->pool());
-  return at::empty({size}, options);
+  return pool;
 }
 
 }  // namespace symccl::pytorch

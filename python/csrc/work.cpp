@@ -127,6 +127,11 @@ void OperationWork::complete(std::exception_ptr failure) {
     }
   }
   buffers_ = Buffers(true);
+  {
+    std::lock_guard lock(mutex_);
+    ended_ = true;
+    if (end_) end_->set();
+  }
   finish(failure);
   reportEnd();
   c10::intrusive_ptr<c10::ivalue::Future> future;
@@ -136,6 +141,15 @@ void OperationWork::complete(std::exception_ptr failure) {
   }
   if (!future) return;
   runOnCallbackThread([future, outputs = outputs_, failure] { mark(*future, outputs, failure); });
+}
+
+std::shared_ptr<const OperationWork::End> OperationWork::watchEnd() {
+  std::lock_guard lock(mutex_);
+  if (!end_) {
+    end_ = std::make_shared<End>();
+    if (ended_ || completed_) end_->set();
+  }
+  return end_;
 }
 
 int OperationWork::sourceRank() const { return requests_.empty() ? Work::sourceRank() : requests_.front().source(); }

@@ -4,7 +4,9 @@
 #include <ATen/core/ivalue.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <torch/csrc/distributed/c10d/Work.hpp>
 #include <vector>
 
@@ -20,6 +22,20 @@ namespace symccl::pytorch {
 /// wait(timeout) raises after that long and cancels nothing; without a timeout the operation's own deadline holds.
 class OperationWork final : public c10d::Work {
  public:
+  using Clock = std::chrono::steady_clock;
+  /// When a Work ended; nothing while it is under way. Outlives the Work and does not hold its tensors.
+  class End {
+   public:
+    std::optional<Clock::time_point> time() const {
+      const auto ticks = ticks_.load(std::memory_order_acquire);
+      return ticks == 0 ? std::nullopt : std::optional(Clock::time_point(Clock::duration(ticks)));
+    }
+    void set() { ticks_.store(Clock::now().time_since_epoch().count(), std::memory_order_release); }
+
+   private:
+    std::atomic<Clock::rep> ticks_{0};
+  };
+
   OperationWork(int rank, const Call& call, std::uint64_t sequence);
   ~OperationWork() override { reportEnd(); }
 
@@ -42,6 +58,8 @@ class OperationWork final : public c10d::Work {
   std::vector<at::Tensor> result() override { return outputs_; }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   std::uint64_t getSequencenumber() const override { return sequence_; }
+  /// For who wants to know the time of the end. From any thread.
+  std::shared_ptr<const End> watchEnd();
 
  private:
   void waitForRequests();
@@ -63,6 +81,8 @@ class OperationWork final : public c10d::Work {
   // Guarded by mutex_:
   bool started_ = false;
   bool completing_ = false;
+  bool ended_ = false;
+  std::shared_ptr<End> end_;    // made by who watches it
   std::exception_ptr failure_;  // of the first request that failed
   c10::intrusive_ptr<c10::ivalue::Future> future_;
 };

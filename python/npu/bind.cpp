@@ -3,6 +3,7 @@
 
 #include <torch/csrc/utils/pybind.h>
 
+#include "backend/bind.hpp"
 #include "device.hpp"
 #include "event.hpp"
 #include "generator.hpp"
@@ -115,4 +116,5 @@ PYBIND11_MODULE(_npu, module) {
   bindDevices(module);
   bindStreams(module);
   bindMemory(module);
+  bindBackend(module);
 }

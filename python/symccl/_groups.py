@@ -6,8 +6,11 @@ import torch.distributed as dist
 from . import _C
 
 
-def _backend_of(group):
-    """The symccl backend of a process group (None: the default one), also inside TORCH_DISTRIBUTED_DEBUG's wrapper."""
+def _backend_of(group, device=None):
+    """The backend of a process group (None: the default one), also inside TORCH_DISTRIBUTED_DEBUG's wrapper.
+
+    Of several, that for `device`; None is the CPU, or the only device that the group works on.
+    """
     group = dist.group.WORLD if group is None else group
     if isinstance(group, _C.ProcessGroupSymCCL):
         return group
@@ -17,10 +20,14 @@ def _backend_of(group):
         )
     if not isinstance(group, dist.ProcessGroup):
         raise TypeError(f"symccl: expected a process group that this rank is a member of, got {group!r}")
-    backend = group._get_backend(torch.device("cpu"))
+    if device is None:
+        devices = [each.type for each in group._device_types]
+        device = devices[0] if len(devices) == 1 else "cpu"
+    backend = group._get_backend(torch.device(device))
     backend = getattr(backend, "wrapped_pg", backend)
     if not isinstance(backend, _C.ProcessGroupSymCCL):
-        raise TypeError(f"symccl: the group's backend for CPU tensors is {backend.name()!r}, not 'symccl'")
+        kind = "CPU" if device == "cpu" else device
+        raise TypeError(f"symccl: the group's backend for {kind} tensors is {backend.name()!r}, not 'symccl'")
     return backend
 
 

@@ -3,9 +3,9 @@
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
 
+#include <torch/csrc/utils/pybind.h>
 #include <cstdlib>
 #include <string_view>
-#include <torch/csrc/utils/pybind.h>
 
 #include "arguments.hpp"
 #include "process_group.hpp"
@@ -42,8 +42,8 @@ HcclConfig configFrom(const py::dict& values) {
 }
 
 void bindOptions(const py::object& group) {
-  py::class_<HcclOptions, pytorch::GroupOptions, c10::intrusive_ptr<HcclOptions>>(
-      group, "Options", "Options of a group, for pg_options.")
+  py::class_<HcclOptions, pytorch::GroupOptions, c10::intrusive_ptr<HcclOptions>>(group, "Options",
+                                                                                  "Options of a group, for pg_options.")
       .def(py::init<>())
       .def_readwrite("op_timeout", &HcclOptions::opTimeout)
       .def_readwrite("is_high_priority_stream", &HcclOptions::highPriority)

@@ -20,6 +20,7 @@ std::string placeOf(int rank, const std::string& group) {
 c10::intrusive_ptr<HcclOptions> completed(c10::intrusive_ptr<HcclOptions> options, int rank) {
   options->check(placeOf(rank, options->group_name));
   options->groupId = options->group_name;
+  options->algorithm = options->text("hccl_algo");
   if (options->device < 0 && currentDevice() != 0) options->device = currentDevice();
   return options;
 }
@@ -48,20 +49,21 @@ c10::intrusive_ptr<c10d::Backend> ProcessGroupHCCL::makeAlike(const c10::intrusi
 void ProcessGroupHCCL::started(OperationWork& work) {
   if (work.isCompleted()) return;
   using Weak = c10::weak_intrusive_ptr<OperationWork>;
-  addPending(stream_, [end = work.watchEnd(), weak = Weak(c10::intrusive_ptr<OperationWork>::reclaim_copy(&work))](
-                          bool wait) -> std::optional<Clock::time_point> {
-    if (!wait || end->time()) return end->time();
-    if (const auto alive = weak.lock()) {
-      try {
-        alive->wait();
-      } catch (const pybind11::error_already_set&) {
-        throw;  // Ctrl-C
-      } catch (...) {
-        // The error is told to who waits for the Work.
-      }
-    }
-    return end->time().value_or(Clock::now());
-  });
+  addPending(stream_,
+             [end = work.watchEnd(), weak = Weak(c10::intrusive_ptr<OperationWork>::reclaim_copy(&work))](
+                 bool wait) -> std::optional<Clock::time_point> {
+               if (!wait || end->time()) return end->time();
+               if (const auto alive = weak.lock()) {
+                 try {
+                   alive->wait();
+                 } catch (const pybind11::error_already_set&) {
+                   throw;  // Ctrl-C
+                 } catch (...) {
+                   // The error is told to who waits for the Work.
+                 }
+               }
+               return end->time().value_or(Clock::now());
+             });
 }
 
 at::Tensor ProcessGroupHCCL::allocateTensor(long size, at::TensorOptions options) {
