@@ -153,8 +153,15 @@ def ratio_text(peer: dict) -> str:
     return f"{peer['ratio']:.3g} ({peer['ratio_p10']:.3g}-{peer['ratio_p90']:.3g})"
 
 
+def bound_text(row: dict, ranks: int) -> str:
+    """Beside the time: the least on this machine. Creations and training steps have none."""
+    if row["operation"] == "communicator" or row["operation"].startswith("ddp_"):
+        return ""
+    return f"{bound_us(row, ranks):.3g} us; took {row['median_us']:.3g} us"
+
+
 def bound_us(row: dict, ranks: int) -> float:
-    """The least time on this machine: one hand-off, or the operation's least traffic at the best rate of copies."""
+    """One hand-off, or the operation's least traffic at the best rate of copies."""
     hand_off = (row["before"]["handoff_ns"] + row["after"]["handoff_ns"]) / 2000
     if not row["size"]:
         return hand_off
@@ -188,7 +195,7 @@ def verdicts(runs: dict) -> Iterator[str]:
                 continue
             reached = value >= goal if measure.at_least else value <= goal
             run = runs[target.run]
-            bound = f"{bound_us(row, run['document']['ranks']):.3g} us; took {row['median_us']:.3g} us"
+            bound = bound_text(row, run["document"]["ranks"])
             verdict = "reached" if reached else "**missed**"
             command = row_command(run, row)
             yield f"{head} {measure.form.format(value)} | {verdict} | {'' if reached else bound} | `{command}` |"
@@ -207,9 +214,12 @@ def growth_table(runs: dict) -> Iterator[str]:
                 times[run["document"]["ranks"]] = row["median_us"]
         first = times.get(GROWTH[0])
         growth = {ranks: times[ranks] / first * GROWTH[0] / ranks for ranks in times if first}
-        cells = [f"{times[n]:.3g} us ({growth.get(n, 0):.2f})" if n in times else "" for n in GROWTH]
+        cells = [
+            f"{times[n]:.3g} us" + (f" ({growth[n]:.2f})" if n in growth else "") if n in times else "" for n in GROWTH
+        ]
         held = all(factor <= MOST_GROWTH for factor in growth.values())
-        verdict = "" if size < LEAST_FOR_GROWTH else "reached" if held else "**missed**"
+        judged = size >= LEAST_FOR_GROWTH and len(growth) > 1
+        verdict = "" if not judged else "reached" if held else "**missed**"
         yield "| " + " | ".join([bytes_text(size), *cells, verdict]) + " |"
 
 
