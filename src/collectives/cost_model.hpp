@@ -34,6 +34,7 @@ struct CostModel {
   std::array<Rates, 3> rates{};
   /// From so many bytes on, streaming stores to what a peer reads next are the better kind.
   std::uint64_t streamToPeers = 0;
+  bool measured = false;  ///< else assumed, all or in part
 
   /// Between the sizes in a line, as at the nearest one outside.
   Rates at(std::uint64_t bytes) const;

@@ -139,6 +139,7 @@ class Probe {
     CostModel costs = assumedCosts();
     if (memory_.data() == nullptr || !pair_.works()) return costs;
     if (!handoff(costs.handoff)) return costs;
+    costs.measured = true;
     for (std::size_t i = 0; i < CostModel::kSizes.size(); ++i) {
       CostModel::Rates rates;
       bool complete = false;
@@ -146,6 +147,7 @@ class Probe {
       const int repeats = i == 0 ? 5 : 2;
       for (int repeat = 0; repeat < repeats && !pair_.late(); ++repeat) complete = measure(i, rates) || complete;
       if (complete) costs.rates[i] = rates;
+      costs.measured = costs.measured && complete;
     }
     chooseStores(costs.streamToPeers);
     return costs;
@@ -199,12 +201,11 @@ class Probe {
       return picoseconds(start);
     };
     (void)combined({one, two});  // brings both to this core
-    const std::uint64_t single = combined({one});
-    const std::uint64_t both = combined({one, two});
+    Sums& sums = sums_[index];
+    keep(sums.single, combined({one}));
+    keep(sums.both, combined({one, two}));
     if (!pair_.exchange(peers)) return false;
-    const std::uint64_t withPeer = combined({one, peer});
-    keep(best.read, both - std::min(both, single));
-    keep(best.readPeer, withPeer - std::min(withPeer, single));
+    keep(sums.withPeer, combined({one, peer}));
     for (const Stores stores : {Stores::ordinary, Stores::streaming}) {
       (void)copied(to, one, stores);
       keep(best.copied, copied(to, one, stores));
@@ -215,6 +216,10 @@ class Probe {
       keep(pushed, copied(peer, one, stores));
       best.pushed = best.pushed == 0 ? pushed : std::min(best.pushed, pushed);
     }
+    // Differences of what was disturbed least; a further stream is never for nothing.
+    const std::uint64_t least = best.copied / 4;
+    best.read = std::max(sums.both - std::min(sums.both, sums.single), least);
+    best.readPeer = std::max(sums.withPeer - std::min(sums.withPeer, sums.single), best.read);
     return true;
   }
 
@@ -222,6 +227,11 @@ class Probe {
     return static_cast<std::uint64_t>(std::chrono::nanoseconds(Clock::now() - start).count()) * 1000;
   }
 
+  // Sums of one source, of two own ones, of an own and a peer's.
+  struct Sums {
+    std::uint64_t single = 0, both = 0, withPeer = 0;
+  };
+  std::array<Sums, CostModel::kSizes.size()> sums_{};
   std::array<std::uint64_t, CostModel::kSizes.size()> pushed_{}, streamed_{};  // by ordinary and by streaming stores
   ProbeMemory memory_{4 * kLargest};
   Pair pair_;

@@ -5,8 +5,8 @@
 
 namespace symccl {
 
-/// This host's costs, measured on the first call in this process, which takes up to 30 ms; assumedCosts() where it may
-/// use one CPU only. Threads may call it at once.
+/// This host's costs, measured on the first call in this process, which takes up to 30 ms; assumedCosts(), or a part of
+/// them, where no second CPU could be had in that time. Threads may call it at once.
 const CostModel& measuredCosts();
 
 }  // namespace symccl

@@ -48,7 +48,8 @@ std::string row(const std::string& name, const std::string& path, const std::str
 
 std::string costsText(const CostModel& costs) {
   char out[256];
-  std::snprintf(out, sizeof out, "measured: hand-off %.0f ns; GB/s at 64 KiB, 512 KiB, 2 MiB:\n",
+  std::snprintf(out, sizeof out, "%s: hand-off %.0f ns; GB/s at 64 KiB, 512 KiB, 2 MiB:\n",
+                costs.measured ? "measured" : "assumed, for the probe found the CPUs busy",
                 static_cast<double>(costs.handoff) / 1e3);
   std::string all = out;
   const auto line = [&](const char* name, std::uint64_t CostModel::Rates::* rate) {
