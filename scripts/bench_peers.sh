@@ -19,32 +19,15 @@ declare -A wheels=(
   [oneccl]="oneccl-cpu==2021.16.2 oneccl-cpu-devel==2021.16.2 impi-rt==2021.16.0"
 )
 
-say() { printf 'bench-peers: %s\n' "$*"; }
-fail() {
-  printf 'bench-peers: %s\n' "$@" >&2
-  exit 1
-}
+script=bench-peers
+. scripts/packages.sh
 
 [[ -x $folder/symccl-bench ]] || fail "there is no $folder/symccl-bench; build it first (make setup)"
 mkdir -p "$venv/peers"
 ln -sfn "$(realpath "$venv/peers")" "$folder/peers"
 
 # --- Debian's MPIs -------------------------------------------------------------------------------------------------
-packages=(openmpi-bin libopenmpi-dev mpich libmpich-dev)
-if command -v dpkg-query >/dev/null; then
-  missing=()
-  for package in "${packages[@]}"; do
-    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
-  done
-  if ((${#missing[@]})); then
-    install=(apt-get install -y --no-install-recommends "${missing[@]}")
-    ((EUID == 0)) || fail "packages are missing; please run" "  sudo ${install[*]}"
-    say "installing ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get -o DPkg::Lock::Timeout=300 -qq update
-    apt-get -o DPkg::Lock::Timeout=300 -qq "${install[@]:1}" >/dev/null
-  fi
-fi
+install_packages openmpi-bin libopenmpi-dev mpich libmpich-dev
 
 # --- pip's packages ------------------------------------------------------------------------------------------------
 # Each in a prefix of its own; what was installed last is kept there, so that a second run has nothing to do.

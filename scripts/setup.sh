@@ -7,11 +7,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-say() { printf 'setup: %s\n' "$*"; }
-fail() {
-  printf 'setup: %s\n' "$@" >&2
-  exit 1
-}
+script=setup
+. scripts/packages.sh
 
 # --- Debian packages -----------------------------------------------------------------------------------------------
 packages=(g++ make libgtest-dev libcli11-dev spin)
@@ -21,22 +18,7 @@ if [[ $("$python" -c 'import sys; print(sys.base_prefix)' 2>/dev/null || echo /u
   packages+=(python3 python3-venv python3-dev)
 fi
 
-if command -v dpkg-query >/dev/null; then
-  missing=()
-  for package in "${packages[@]}"; do
-    [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) == installed ]] || missing+=("$package")
-  done
-  if ((${#missing[@]})); then
-    install=(apt-get install -y --no-install-recommends "${missing[@]}")
-    ((EUID == 0)) || fail "packages are missing; please run" "  sudo ${install[*]}"
-    say "installing ${missing[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    apt-get -o DPkg::Lock::Timeout=300 -qq update
-    apt-get -o DPkg::Lock::Timeout=300 -qq "${install[@]:1}" >/dev/null
-  fi
-else
-  say "not a Debian: expecting the equivalents of ${packages[*]}"
-fi
+install_packages "${packages[@]}"
 
 # --- Python --------------------------------------------------------------------------------------------------------
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
