@@ -17,37 +17,37 @@ std::shared_ptr<Pool> poolOn(int ordinal) {
 
 TEST(PoolTotals, AHeapThatWasNotMadeHasNone) {
   EXPECT_TRUE(passesInChild([] {  // has made none yet
-    EXPECT_EQ(poolTotals(55).blockBytes.added, 0u);
-    resetPoolPeaks(55);
-    EXPECT_EQ(Heap::ofDeviceIfMade(55), nullptr);
+    EXPECT_EQ(poolTotals(23).blockBytes.added, 0u);
+    resetPoolPeaks(23);
+    EXPECT_EQ(Heap::ofDeviceIfMade(23), nullptr);
   }));
 }
 
 TEST(PoolTotals, CountAllPoolsOfAHeap) {
-  const auto one = poolOn(55);
-  auto other = poolOn(55);
+  const auto one = poolOn(23);
+  auto other = poolOn(23);
   void* small = *one->allocate(700);
   void* large = *other->allocate(3 * kMebibyte + 1);
-  PoolTotals totals = poolTotals(55);
+  PoolTotals totals = poolTotals(23);
   EXPECT_EQ(totals.blocks.current, 2u);
   EXPECT_EQ(totals.blockBytes.current, 1024 + 3 * kMebibyte + 512);
   EXPECT_EQ(totals.segments.current, 2u);
   EXPECT_EQ(totals.segmentBytes.current, (2 + 20) * kMebibyte);
-  EXPECT_EQ(poolTotals(11).blocks.added, 0u);
+  EXPECT_EQ(poolTotals(26).blocks.added, 0u);
 
   one->free(small);
-  totals = poolTotals(55);
+  totals = poolTotals(23);
   EXPECT_EQ(totals.blocks.current, 1u);
   EXPECT_EQ(totals.blocks.peak, 2u);
   EXPECT_EQ(totals.blockBytes.peak, 1024 + 3 * kMebibyte + 512);
   EXPECT_EQ(totals.segmentBytes.current, (2 + 20) * kMebibyte) << "still cached";
   EXPECT_EQ(one->trim(), 2 * kMebibyte);
-  EXPECT_EQ(poolTotals(55).segmentBytes.current, 20 * kMebibyte);
+  EXPECT_EQ(poolTotals(23).segmentBytes.current, 20 * kMebibyte);
 
   other.reset();
-  EXPECT_EQ(poolTotals(55).blockBytes.current, 3 * kMebibyte + 512) << "a dead pool's block is in use";
+  EXPECT_EQ(poolTotals(23).blockBytes.current, 3 * kMebibyte + 512) << "a dead pool's block is in use";
   EXPECT_TRUE(Pool::freeAnywhere(large));
-  totals = poolTotals(55);
+  totals = poolTotals(23);
   EXPECT_EQ(totals.blockBytes.current, 0u);
   EXPECT_EQ(totals.segments.current, 0u);
   EXPECT_EQ(totals.segmentBytes.current, 0u);
@@ -56,12 +56,12 @@ TEST(PoolTotals, CountAllPoolsOfAHeap) {
 }
 
 TEST(PoolTotals, PeaksAreReset) {
-  const auto pool = poolOn(45);
+  const auto pool = poolOn(24);
   void* kept = *pool->allocate(512);
   pool->free(*pool->allocate(5 * kMebibyte));
-  EXPECT_EQ(poolTotals(45).blockBytes.peak, 5 * kMebibyte + 512);
-  resetPoolPeaks(45);
-  PoolTotals totals = poolTotals(45);
+  EXPECT_EQ(poolTotals(24).blockBytes.peak, 5 * kMebibyte + 512);
+  resetPoolPeaks(24);
+  PoolTotals totals = poolTotals(24);
   EXPECT_EQ(totals.blockBytes.peak, 512u);
   EXPECT_EQ(totals.blocks.peak, 1u);
   EXPECT_EQ(totals.segmentBytes.peak, (2 + 20) * kMebibyte);
