@@ -2,7 +2,7 @@
 
 import sys
 
-from launched import run, write
+from launched import TORCHRUN, run, write
 
 NPU = [sys.executable, "-m", "symccl.npu"]
 
@@ -16,6 +16,7 @@ CUDA_SCRIPT = """
     assert torch.cuda.current_device() == 1 and torch.zeros(2, device="cuda").device == torch.device("npu:1")
     torch.cuda.set_device(torch.device("cuda", 0))
     torch.cuda.manual_seed_all(3)
+    assert torch.cuda.get_device_capability() < (8, 0) and torch.cuda.get_device_name(0)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
 
     reference = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
@@ -59,3 +60,41 @@ CUDA_SCRIPT = """
 
 def test_script_for_cuda(tmp_path):
     assert "RESULT good" in run(*NPU, write(tmp_path, CUDA_SCRIPT), cwd=tmp_path).stdout
+
+
+NCCL_SCRIPT = """
+    import os, sys
+    import torch
+    import torch.distributed as dist
+    import torch_npu.contrib.transfer_to_npu
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.nn.parallel import DistributedDataParallel
+
+    rank = int(os.environ["LOCAL_RANK"])
+    torch.cuda.set_device(rank)
+    assert dist.is_nccl_available()
+    dist.init_process_group("nccl", device_id=torch.device("cuda", rank))
+    assert dist.get_backend() == "hccl"
+    x = torch.arange(5.0, device="cuda") + rank
+    dist.all_reduce(x)
+    assert x.tolist() == [1, 3, 5, 7, 9]
+
+    torch.manual_seed(0)
+    model = DistributedDataParallel(torch.nn.Linear(3, 2).cuda(), device_ids=[rank])
+    model(torch.arange(6.0).reshape(2, 3).cuda() + rank).sum().backward()
+    assert model.module.weight.grad.tolist() == [[4, 6, 8]] * 2  # 3 5 7 and 5 7 9, averaged
+
+    group = dist.new_group([0, 1], backend="nccl")
+    y = torch.full((2,), rank + 1.0).cuda()
+    dist.broadcast(y, 1, group=group)
+    mesh = init_device_mesh("cuda", (2,))
+    pool = torch.cuda.MemPool(group._get_backend(torch.device("cuda")).mem_allocator)
+    assert y.tolist() == [2, 2] and mesh.device_type == "npu" and pool.snapshot() == []
+    sys.stdout.write(f"RESULT {rank}\\n")
+    dist.destroy_process_group()
+"""
+
+
+def test_script_for_nccl(tmp_path):
+    command = [*TORCHRUN, "--nproc_per_node=2", "-m", "symccl.npu", write(tmp_path, NCCL_SCRIPT)]
+    assert sorted(line for line in run(*command).stdout.splitlines() if "RESULT" in line) == ["RESULT 0", "RESULT 1"]

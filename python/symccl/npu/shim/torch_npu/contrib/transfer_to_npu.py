@@ -88,9 +88,15 @@ def _patch_torch():
     _patch(torch.amp.GradScaler, "__init__")
 
 
+def _get_device_capability(device=None):
+    """As npu's, but (0, 0) in place of None: CUDA's code, PyTorch's own too, compares it with numbers."""
+    return npu.get_device_capability(device) or (0, 0)
+
+
 def _patch_cuda():
     for name in npu.__all__:
         setattr(torch.cuda, name, getattr(npu, name))
+    torch.cuda.get_device_capability = _get_device_capability
     torch.cuda.CUDAGraph = npu.NPUGraph
     torch.cuda._lazy_init = npu._lazy_init
     torch.cuda.amp.autocast = amp.autocast
