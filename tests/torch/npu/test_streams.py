@@ -1,10 +1,13 @@
 """Devices, streams and events, and that they are honest about work that is under way."""
 
+import os
+import sys
 import threading
 import time
 
 import pytest
 import torch
+from launched import run
 from pending_work import Gate
 
 import symccl._npu as npu
@@ -188,3 +191,30 @@ def test_many_threads_wait_for_one_work():
     for thread in threads:
         thread.join(timeout=30)
         assert not thread.is_alive()
+
+
+def test_forked_child_waits_for_nothing_of_its_parent():
+    busy = stream()
+    gate = Gate(busy)
+    child = os.fork()
+    if child == 0:
+        npu.synchronize()
+        os._exit(0 if busy.query() else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert not busy.query() and gate.waits == 0
+    gate.open()
+    assert busy.query()
+
+
+def test_how_many_devices():
+    code = "import symccl._npu as n; print(n.device_count())"
+    for variables, expected in (
+        ({}, "8"),
+        ({"LOCAL_WORLD_SIZE": "12"}, "12"),
+        ({"LOCAL_WORLD_SIZE": "100"}, "64"),
+        ({"LOCAL_WORLD_SIZE": "12", "SYMCCL_NPU_DEVICES": "3"}, "3"),
+    ):
+        assert run(sys.executable, "-c", code, **variables).stdout.strip() == expected
+    refused = run(sys.executable, "-c", code, check=False, SYMCCL_NPU_DEVICES="0")
+    assert refused.returncode == 1
+    assert "ImportError: symccl: the variable SYMCCL_NPU_DEVICES is '0'; accepted: a number from 1" in refused.stderr
