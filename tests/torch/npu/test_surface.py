@@ -57,6 +57,12 @@ def test_what_cannot_be_emulated_says_why(name):
         getattr(torch.npu, name)()
 
 
+def test_names_of_torch_distributed():
+    assert torch.distributed.is_hccl_available() and torch_npu.distributed.is_hccl_available()
+    assert torch.distributed.get_default_backend_for_device("npu") == "hccl"
+    assert torch_npu._C._distributed_c10d.ProcessGroupHCCL.Options().is_high_priority_stream is False
+
+
 def test_operator_library_says_what_to_use():
     with pytest.raises(
         AttributeError, match="torch_npu.npu_fusion_attention is not emulated.*use the PyTorch operations"

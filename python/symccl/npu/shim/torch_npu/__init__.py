@@ -12,6 +12,8 @@ npu._install(__name__ + ".npu")
 
 from . import _C, distributed, profiler  # noqa: E402, F401
 
+distributed.dist.is_hccl_available = distributed.is_hccl_available  # a name that torch_npu gives to torch.distributed
+
 __version__ = "2.13.0+symccl"
 __all__ = ["distributed", "get_npu_format", "npu", "npu_format_cast", "profiler"]
 
