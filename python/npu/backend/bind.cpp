@@ -4,6 +4,9 @@
 #include <pybind11/stl.h>
 
 #include <torch/csrc/utils/pybind.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 
@@ -30,6 +33,10 @@ HcclConfig configFrom(const py::dict& values) {
   HcclConfig config;
   for (const auto& [name, value] : values) {
     const auto key = name.cast<std::string>();
+    if (!valueTypeOf(key)) {
+      const std::string text = "hccl_config: '" + key + "' is unknown and has no effect (known: " + knownKeys() + ")";
+      if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) != 0) throw py::error_already_set();
+    }
     if (py::isinstance<py::str>(value)) {
       config[key] = value.cast<std::string>();
     } else if (py::isinstance<py::int_>(value)) {
@@ -66,9 +73,19 @@ c10::intrusive_ptr<Group> create(const c10d::DistributedBackendOptions& given, c
   return c10::make_intrusive<Group>(given.store, given.group_rank, given.group_size, std::move(options));
 }
 
+// Groups that c10d does not name: rank 0 makes a name that no other group of its host has.
+std::string nameFor(const Store& store, int rank) {
+  static std::atomic<int> count{0};
+  constexpr const char* kKey = "hccl_group_name";
+  if (rank == 0) store->set(kKey, "direct_" + std::to_string(getpid()) + "_" + std::to_string(++count));
+  const auto name = store->get(kKey);
+  return {name.begin(), name.end()};
+}
+
 c10::intrusive_ptr<Group> createDirectly(const Store& store, int rank, int size,
                                          const c10::intrusive_ptr<HcclOptions>& options) {
   auto copy = c10::make_intrusive<HcclOptions>(*options);
+  if (copy->group_name.empty()) copy->group_name = nameFor(store, rank);
   for (int each = static_cast<int>(copy->global_ranks_in_group.size()); each < size; ++each) {
     copy->global_ranks_in_group.push_back(each);
   }

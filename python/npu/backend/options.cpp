@@ -36,13 +36,13 @@ constexpr std::array kKeys{
 constexpr std::int64_t kDefaultMostRegistered = 16;  // GiB
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
+}  // namespace
+
 std::string knownKeys() {
   std::string names;
   for (const Key& key : kKeys) names += (names.empty() ? "" : ", ") + std::string(key.name);
   return names;
 }
-
-}  // namespace
 
 std::optional<ValueType> valueTypeOf(const std::string& key) {
   const auto* found = std::find_if(kKeys.begin(), kKeys.end(), [&](const Key& each) { return each.name == key; });
@@ -53,10 +53,7 @@ std::optional<ValueType> valueTypeOf(const std::string& key) {
 void HcclOptions::check(const std::string& place) const {
   for (const auto& [key, value] : config) {
     const auto type = valueTypeOf(key);
-    if (!type) {
-      TORCH_WARN("hccl_config: '", key, "' is unknown and has no effect (known: ", knownKeys(), ")", place);
-      continue;
-    }
+    if (!type) continue;
     const bool isNumber = std::holds_alternative<std::int64_t>(value);
     TORCH_CHECK(isNumber == (*type == ValueType::number), "Value type of ", key, " should be ",
                 *type == ValueType::number ? "int" : "string", ".", place);

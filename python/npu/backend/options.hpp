@@ -21,8 +21,8 @@ struct HcclOptions final : pytorch::GroupOptions {
   HcclOptions() : GroupOptions(kBackendDefaultTimeout, -1, kHcclName) {}
   c10::intrusive_ptr<GroupOptions> copy() const override { return c10::make_intrusive<HcclOptions>(*this); }
 
-  /// Throws, with torch_npu's text, if a value of `config` has the wrong type or is out of range; warns of a key that
-  /// is unknown. `place` ends the text.
+  /// Throws, with torch_npu's text, if a value of `config` has the wrong type or is out of range; a key that is
+  /// unknown has no effect. `place` ends the text.
   void check(const std::string& place) const;
 
   std::optional<std::int64_t> number(const std::string& key) const;
@@ -42,5 +42,6 @@ struct HcclOptions final : pytorch::GroupOptions {
 /// Whether a value of the key has to be a number, or a string; nothing for a key that is unknown.
 enum class ValueType : std::uint8_t { number, text };
 std::optional<ValueType> valueTypeOf(const std::string& key);
+std::string knownKeys();
 
 }  // namespace symccl::npu

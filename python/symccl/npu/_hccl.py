@@ -2,6 +2,7 @@
 
 import torch
 import torch.distributed as dist
+from torch._C._distributed_c10d import AllgatherOptions, ReduceScatterOptions
 
 from .. import _groups, _npu
 
@@ -33,7 +34,7 @@ def all_gather_into_tensor_uneven(output, input, output_split_sizes=None, group=
     Returns:
         A Work if `async_op`, else None.
     """
-    options = dist.AllgatherOptions()
+    options = AllgatherOptions()
     options.asyncOp = async_op
     backend = _groups._backend_of(group, "npu")
     return _ended(backend.all_gather_into_tensor_uneven(output, input, output_split_sizes or [], options), async_op)
@@ -50,7 +51,7 @@ def reduce_scatter_tensor_uneven(
     Returns:
         A Work if `async_op`, else None.
     """
-    options = dist.ReduceScatterOptions()
+    options = ReduceScatterOptions()
     options.reduceOp = op
     options.asyncOp = async_op
     backend = _groups._backend_of(group, "npu")

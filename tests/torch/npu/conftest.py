@@ -20,3 +20,8 @@ def clean():
     """Each test begins on npu:0 with equal seeds."""
     torch.npu.set_device(0)
     torch.manual_seed(0)
+
+
+def pytest_collection_modifyitems(items):
+    """Tests that fork ranks come first: once this process has run backward() on the device, its children cannot."""
+    items.sort(key=lambda item: not hasattr(item.module, "run_npu"))
