@@ -8,13 +8,15 @@
 
 namespace symccl {
 
-Status push(Round& round) {
+namespace {
+
+Status deliver(Round& round) {
   const Layout& layout = round.layout;
   auto& targets = round.scratch().targets;
   targets.clear();
   std::size_t all = 0;
   for (int peer = 0; peer < round.size(); ++peer) all += layout.bytesTo(peer);
-  const Stores stores = round.storesToPeers(all);
+  const Round::ToPeers timed(round, all);
   for (int k = 0; k < round.size(); ++k) {
     const int peer = round.rotated(k);
     const std::size_t bytes = layout.bytesTo(peer);
@@ -23,18 +25,22 @@ Status push(Round& round) {
     round.populate(peer, target, bytes);
     if (layout.sameForAll()) {
       if (target != layout.outgoing(peer)) targets.push_back(target);
-    } else if (Status status = round.copy(target, layout.outgoing(peer), bytes, stores); !status) {
+    } else if (Status status = round.copy(target, layout.outgoing(peer), bytes, timed.stores()); !status) {
       return status;
     }
   }
-  if (!targets.empty()) {
-    const int any = round.rotated(1);
-    if (Status status = round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), stores); !status)
-      return status;
-  }
+  if (targets.empty()) return {};
+  const int any = round.rotated(1);
+  return round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), timed.stores());
+}
+
+}  // namespace
+
+Status push(Round& round) {
+  if (Status status = deliver(round); !status) return status;
   round.step();
   for (int peer = 0; peer < round.size(); ++peer) {
-    if (peer == round.rank() || layout.bytesFrom(peer) == 0) continue;
+    if (peer == round.rank() || round.layout.bytesFrom(peer) == 0) continue;
     if (Status status = round.await(peer); !status) return status;
   }
   return {};

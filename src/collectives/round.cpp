@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "base/environment.hpp"
 #include "collectives/thread_team.hpp"
@@ -35,17 +36,23 @@ Part partOf(std::size_t count, std::size_t elementBytes, int rank, int size) {
 
 namespace {
 
-Stores chosenStores(std::size_t bytes, std::size_t streamFrom) {
+// SYMCCL_STORES, if it asks for one kind.
+std::optional<Stores> askedStores() {
   const std::string& asked = environment().stores;
-  const bool streaming = asked == "auto" ? bytes >= streamFrom : asked == "streaming";
-  return streaming ? Stores::streaming : Stores::ordinary;
+  if (asked == "auto") return std::nullopt;
+  return asked == "streaming" ? Stores::streaming : Stores::ordinary;
 }
 
 }  // namespace
 
-Stores Round::storesFor(std::size_t bytes) { return chosenStores(bytes, kStreamFrom); }
+Stores Round::storesFor(std::size_t bytes) {
+  return askedStores().value_or(bytes >= kStreamFrom ? Stores::streaming : Stores::ordinary);
+}
 
-Stores Round::storesToPeers(std::size_t bytes) const { return chosenStores(bytes, moving_.streamToPeers); }
+Round::ToPeers::ToPeers(Round& round, std::size_t bytes)
+    : tuner_(round.moving_.toPeers), bytes_(bytes), stores_(askedStores().value_or(tuner_.choose(bytes))) {}
+
+Round::ToPeers::~ToPeers() { tuner_.took(bytes_, stores_, Deadline::Clock::now() - start_); }
 
 Status Round::stepAll() {
   step();

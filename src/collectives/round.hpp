@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/layout.hpp"
+#include "collectives/store_tuner.hpp"
 #include "kernels/kernels.hpp"
 #include "protocol/group.hpp"
 
@@ -31,10 +32,10 @@ struct Scratch {
   std::uint64_t slice = 0;        ///< staged slices so far: selects the input slot, equal on all ranks
 };
 
-/// How this rank moves bytes; its own affair.
+/// How this rank moves bytes; its own affair. Kept by the lane.
 struct Moving {
-  std::size_t streamToPeers = 0;  ///< see CostModel
-  int threads = 1;                ///< for a large operation
+  StoreTuner toPeers;
+  int threads;  ///< for a large operation
 };
 
 /// The operation, its layout, and the group's steps. Data moves only through copy(), copyToAll() and reduce(), which
@@ -42,7 +43,7 @@ struct Moving {
 class Round {
  public:
   Round(Group& group, const Operation& operation, const std::vector<Call>& calls, const Doing& doing, Deadline deadline,
-        Scratch& scratch, const Moving& moving)
+        Scratch& scratch, Moving& moving)
       : layout(group, operation, calls, doing.number),
         group_(group),
         doing_(doing),
@@ -71,10 +72,23 @@ class Round {
   Status awaitAll() { return group_.awaitSteps(group_.steps(), doing_, deadline_); }
   Status await(int peer) { return group_.awaitStep(peer, group_.steps(), doing_, deadline_); }
 
-  /// How to store results of an operation that writes `bytes` to each output: one that this rank reads next, and those
-  /// of peers, whose caches hold the lines.
+  /// How to store results of an operation that writes `bytes` to each output, where this rank reads them next.
   static Stores storesFor(std::size_t bytes);
-  Stores storesToPeers(std::size_t bytes) const;
+  /// The same for outputs of peers, whose caches hold the lines. For its lifetime the stores are timed.
+  class ToPeers {
+   public:
+    ToPeers(Round& round, std::size_t bytes);
+    ToPeers(const ToPeers&) = delete;
+    ToPeers& operator=(const ToPeers&) = delete;
+    ~ToPeers();
+    Stores stores() const { return stores_; }
+
+   private:
+    StoreTuner& tuner_;
+    const std::size_t bytes_;
+    const Stores stores_;
+    const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+  };
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stores stores);
   /// To the scratch's destinations. Null destinations are skipped by the caller.
@@ -99,7 +113,7 @@ class Round {
   const Doing& doing_;
   const Deadline deadline_;
   Scratch& scratch_;
-  const Moving moving_;
+  Moving& moving_;
   Traffic traffic_;
   bool factorsReady_ = false;
 };

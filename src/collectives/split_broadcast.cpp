@@ -22,9 +22,9 @@ Status splitBroadcast(Round& round) {
     round.populate(peer, target, part.count());
     targets.push_back(target);
   }
-  const Stores stores = round.storesToPeers(layout.countBytes());
   if (!targets.empty()) {
-    if (Status status = round.copyToAll(targets, source, part.count(), stores); !status) return status;
+    const Round::ToPeers timed(round, layout.countBytes());
+    if (Status status = round.copyToAll(targets, source, part.count(), timed.stores()); !status) return status;
   }
   return round.stepAll();
 }

@@ -47,9 +47,14 @@ Status twoShot(Round& round) {
   }
   const bool toPeers = !scatters && (targets.size() > 1 || !outputAt(round, round.rank()));
   const std::size_t all = scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element;
-  const Stores stores = toPeers ? round.storesToPeers(all) : Round::storesFor(all);
-  if (Status status = round.reduce(sources, targets, part.count(), stores); !status) return status;
-  return round.stepAll();
+  Status status;
+  if (toPeers) {
+    const Round::ToPeers timed(round, all);
+    status = round.reduce(sources, targets, part.count(), timed.stores());
+  } else {
+    status = round.reduce(sources, targets, part.count(), Round::storesFor(all));
+  }
+  return status ? round.stepAll() : status;
 }
 
 Work twoShotWork(const Situation& s) {

@@ -11,7 +11,10 @@
 namespace symccl {
 
 CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, const PlanRules& rules)
-    : group_(group), registered_(registered), rules_(rules), moving_{rules.costs.streamToPeers, rules.threads} {
+    : group_(group),
+      registered_(registered),
+      rules_(rules),
+      moving_{StoreTuner(rules.costs.streamToPeers), rules.threads} {
   calls_.resize(static_cast<std::size_t>(group.size()));
 }
 

@@ -75,7 +75,6 @@ class CollectiveLane : public Driver {
   Group& group_;
   const SegmentSet& registered_;
   const PlanRules rules_;
-  const Moving moving_;
   std::weak_ptr<Driver> self_;
   Counters counters_;
   std::atomic<std::uint64_t> sequence_{0};
@@ -83,6 +82,7 @@ class CollectiveLane : public Driver {
   // The driver's.
   std::vector<Call> calls_;
   Scratch scratch_;
+  Moving moving_;
   bool stagingBacked_ = false;
 
   // Free to be taken by a blocking call while it is 0. `kWanted`: something is queued, or the lane is to stop, so that

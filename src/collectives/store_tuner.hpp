@@ -1,0 +1,42 @@
+// Ordinary or streaming stores to peers' memory: by how long each took lately.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "kernels/kernels.hpp"
+
+namespace symccl {
+
+/// Which kind is better depends on what the caches of two CPUs share, which changes where a scheduler, or a hypervisor,
+/// moves them. So each rank goes on measuring: most operations of a size use the kind that was faster lately, one in 32
+/// and two of the first four the other. For one thread.
+class StoreTuner {
+ public:
+  /// `streamFrom`: bytes from which streaming is taken to be better until both are known.
+  explicit StoreTuner(std::size_t streamFrom) : streamFrom_(streamFrom) {}
+
+  /// Sizes [kLeast, kMost) are tuned: below, one line after the other is stored before it matters; above, data leaves
+  /// the caches anyway.
+  static constexpr std::size_t kLeast = std::size_t{16} << 10, kMost = std::size_t{4} << 20;
+
+  Stores choose(std::size_t bytes);
+  /// How long the stores of an operation of `bytes` took.
+  void took(std::size_t bytes, Stores stores, std::chrono::nanoseconds time);
+
+ private:
+  struct Class {
+    std::array<std::int64_t, 2> nanoseconds{};  // by Stores; 0: not known
+    unsigned turn = 0;
+  };
+  // One for each power of two.
+  Class& classOf(std::size_t bytes) { return classes_[std::bit_width(bytes) - std::bit_width(kLeast)]; }
+
+  std::size_t streamFrom_;
+  std::array<Class, std::bit_width(kMost) - std::bit_width(kLeast)> classes_;
+};
+
+}  // namespace symccl

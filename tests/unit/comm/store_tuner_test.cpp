@@ -1,0 +1,70 @@
+// Which kind of stores a rank uses for its peers' memory.
+#include "collectives/store_tuner.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace symccl {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr std::size_t kSize = 100'000;
+
+// Runs operations in which each kind takes so long; how often each was used.
+std::map<Stores, int> run(StoreTuner& tuner, int operations, std::size_t bytes, nanoseconds ordinary,
+                          nanoseconds streaming) {
+  std::map<Stores, int> used;
+  for (int i = 0; i < operations; ++i) {
+    const Stores stores = tuner.choose(bytes);
+    ++used[stores];
+    tuner.took(bytes, stores, stores == Stores::ordinary ? ordinary : streaming);
+  }
+  return used;
+}
+
+TEST(StoreTuner, SmallAndLargeSizesAreNotTuned) {
+  StoreTuner tuner(0);
+  EXPECT_EQ(run(tuner, 200, StoreTuner::kLeast - 1, nanoseconds(9), nanoseconds(1))[Stores::ordinary], 200);
+  EXPECT_EQ(run(tuner, 200, StoreTuner::kMost, nanoseconds(1), nanoseconds(9))[Stores::streaming], 200);
+}
+
+TEST(StoreTuner, BeginsWithWhatTheProbeSays) {
+  EXPECT_EQ(StoreTuner(kSize).choose(kSize), Stores::streaming);
+  EXPECT_EQ(StoreTuner(kSize + 1).choose(kSize), Stores::ordinary);
+}
+
+TEST(StoreTuner, TheFasterKindIsUsedAndTheOtherTried) {
+  for (const std::size_t probe : {std::size_t{0}, StoreTuner::kMost}) {
+    StoreTuner tuner(probe);
+    auto used = run(tuner, 320, kSize, nanoseconds(1000), nanoseconds(500));
+    EXPECT_GT(used[Stores::streaming], 300);
+    EXPECT_GE(used[Stores::ordinary], 8);
+    // Another class of sizes knows nothing of this.
+    used = run(tuner, 320, 4 * kSize, nanoseconds(500), nanoseconds(1000));
+    EXPECT_GT(used[Stores::ordinary], 300);
+  }
+}
+
+TEST(StoreTuner, StreamingHasToBeClearlyFaster) {
+  StoreTuner tuner(0);
+  EXPECT_GT(run(tuner, 320, kSize, nanoseconds(1000), nanoseconds(950))[Stores::ordinary], 300);
+}
+
+TEST(StoreTuner, FollowsAMachineThatChanges) {
+  StoreTuner tuner(0);
+  run(tuner, 320, kSize, nanoseconds(1000), nanoseconds(500));
+  run(tuner, 96, kSize, nanoseconds(400), nanoseconds(2000));
+  EXPECT_GT(run(tuner, 320, kSize, nanoseconds(400), nanoseconds(2000))[Stores::ordinary], 300);
+}
+
+TEST(StoreTuner, OneInterruptionChangesNothing) {
+  StoreTuner tuner(0);
+  run(tuner, 64, kSize, nanoseconds(1000), nanoseconds(500));
+  tuner.took(kSize, Stores::streaming, nanoseconds(10'000'000));
+  EXPECT_EQ(run(tuner, 20, kSize, nanoseconds(1000), nanoseconds(500))[Stores::streaming], 20);
+}
+
+}  // namespace
+}  // namespace symccl
