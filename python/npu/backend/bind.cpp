@@ -85,6 +85,7 @@ std::string nameFor(const Store& store, int rank) {
 c10::intrusive_ptr<Group> createDirectly(const Store& store, int rank, int size,
                                          const c10::intrusive_ptr<HcclOptions>& options) {
   auto copy = c10::make_intrusive<HcclOptions>(*options);
+  copy->check(placeOf(rank, copy->group_name));  // before anybody is waited for
   if (copy->group_name.empty()) copy->group_name = nameFor(store, rank);
   for (int each = static_cast<int>(copy->global_ranks_in_group.size()); each < size; ++each) {
     copy->global_ranks_in_group.push_back(each);

@@ -20,9 +20,7 @@ const char* bitwiseName(const c10d::ReduceOp& op) {
 
 }  // namespace
 
-std::string ProcessGroupHCCL::place() const {
-  return " (rank " + std::to_string(getRank()) + " of group '" + options_->group_name + "')";
-}
+std::string ProcessGroupHCCL::place() const { return placeOf(getRank(), options_->group_name); }
 
 void ProcessGroupHCCL::checkInitialized(const char* otherwise) const {
   try {

@@ -14,6 +14,11 @@ namespace symccl::npu {
 
 inline constexpr const char* kHcclName = "hccl";
 
+/// " (rank 1 of group 'tp')": the end of every error's text.
+inline std::string placeOf(int rank, const std::string& group) {
+  return " (rank " + std::to_string(rank) + " of group '" + group + "')";
+}
+
 using HcclConfig = std::map<std::string, std::variant<std::int64_t, std::string>>;
 
 /// What a user may pass as pg_options. A group copies it when it is created.

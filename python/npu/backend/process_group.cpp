@@ -12,10 +12,6 @@ using pytorch::OperationWork;
 
 constexpr std::size_t kLongestCommName = 127;
 
-std::string placeOf(int rank, const std::string& group) {
-  return " (rank " + std::to_string(rank) + " of group '" + group + "')";
-}
-
 /// What the base is made with: checked, on a device that exists.
 c10::intrusive_ptr<HcclOptions> completed(c10::intrusive_ptr<HcclOptions> options, int rank) {
   options->check(placeOf(rank, options->group_name));

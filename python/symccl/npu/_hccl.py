@@ -18,6 +18,21 @@ if not is_hccl_available():
     dist.Backend.register_backend("hccl", _npu.create_hccl, extended_api=True, devices=["npu"])
 
 
+_register_backend = dist.ProcessGroup._register_backend
+
+
+def _register_beside(self, device, backend_type, backend=None):
+    """c10d keeps one backend of a type for a group, and all plug-ins are of type CUSTOM: beside another one for the
+    CPU, hccl would not be used. So there it takes the type of a backend that PyTorch's wheels do not have."""
+    ours = isinstance(getattr(backend, "wrapped_pg", backend), ProcessGroupHCCL)
+    if ours and any(each.type == "cpu" for each in self._device_types):
+        backend_type = dist.ProcessGroup.BackendType.UCC
+    _register_backend(self, device, backend_type, backend)
+
+
+dist.ProcessGroup._register_backend = _register_beside
+
+
 def _ended(work, async_op):
     if async_op:
         return work
