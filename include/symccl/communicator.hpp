@@ -148,6 +148,9 @@ struct CommunicatorOptions {
   /// Equal on all ranks; what HCCL_ALGO accepts, in its place and in that of the thresholds, or the name of one
   /// algorithm for all operations. Empty: what the environment says.
   std::string algorithm{};
+  /// While an operation of this communicator runs, large ones of this process's other communicators pause between two
+  /// blocks: 1 ms at most each time, 50 times at most in an operation. A rank's own affair.
+  bool highPriority = false;
 };
 
 /// Counts since creation, per kind.

@@ -75,7 +75,8 @@ ProcessGroupSymCCL::ProcessGroupSymCCL(const c10::intrusive_ptr<c10d::Store>& st
   StoreAdapter adapter(store);
   // Groups of several backends share the group's name.
   const std::string name = (options_->backend == kBackendName ? "" : options_->backend + "_") + options_->group_name;
-  const CommunicatorOptions made{name, options_->timeout, options_->device, options_->algorithm};
+  const CommunicatorOptions made{name, options_->timeout, options_->device, options_->algorithm,
+                                 options_->highPriority};
   auto communicator = Communicator::create(adapter, rank, size, made);
   rethrowRaised();
   if (!communicator) throwError(communicator.error(), options_->timeout);

@@ -31,8 +31,9 @@ struct GroupOptions : c10d::Backend::Options {
   /// Takes over what c10d decides when it creates a group.
   void take(const c10d::DistributedBackendOptions& given);
 
-  int device;             ///< heap ordinal; -1: this process's default
-  std::string algorithm;  ///< CommunicatorOptions::algorithm
+  int device;                 ///< heap ordinal; -1: this process's default
+  std::string algorithm;      ///< CommunicatorOptions::algorithm
+  bool highPriority = false;  ///< CommunicatorOptions::highPriority
 };
 
 /// One rank's end of a process group on CPU tensors, or those of a device whose memory is the host's (addHostDevice).

@@ -125,10 +125,12 @@ void bindMemory(py::module_& module) {
 void bindBackend(py::module_& module) {
   py::class_<GroupOptions, c10d::Backend::Options, c10::intrusive_ptr<GroupOptions>>(
       module, "Options",
-      "Options of a group, for pg_options. device: ordinal of the heap to use; -1 is this process's default.")
+      "Options of a group, for pg_options. device: ordinal of the heap to use; -1 is this process's default. "
+      "is_high_priority_stream: large operations of other groups pause while one of this group runs.")
       .def(py::init<std::chrono::milliseconds, int>(), py::arg("timeout") = kBackendDefaultTimeout,
            py::arg("device") = -1)
       .def_readwrite("device", &GroupOptions::device)
+      .def_readwrite("is_high_priority_stream", &GroupOptions::highPriority)
       .def("__copy__", &GroupOptions::copy)
       .def("__deepcopy__", [](const GroupOptions& self, const py::dict&) { return self.copy(); });
 

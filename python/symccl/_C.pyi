@@ -11,9 +11,12 @@ class Options(Backend.Options):
     """Options of a group, for `pg_options`.
 
     device: ordinal (0 to 63) of the heap to use; -1 is this process's default (LOCAL_RANK, else the rank).
+    is_high_priority_stream: while an operation of the group runs, large ones of this process's other groups pause
+    between two blocks, for 1 ms at most each time and 50 times at most in an operation.
     """
 
     device: int
+    is_high_priority_stream: bool
     def __init__(self, timeout: timedelta = ..., device: int = -1) -> None: ...
 
 class PoolAllocator:

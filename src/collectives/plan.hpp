@@ -19,7 +19,8 @@ struct PlanRules {
   std::optional<std::uint64_t> treeThreshold, ringThreshold;
   int cpus = 1;  ///< that the ranks share
   CostModel costs = assumedCosts();
-  int threads = 1;  ///< of this rank, for a large operation; not agreed on
+  int threads = 1;            ///< of this rank, for a large operation; not agreed on
+  bool highPriority = false;  ///< CommunicatorOptions::highPriority; not agreed on
 };
 
 /// What plan() decided. `sendPrivate`, `recvPrivate`: why staged.

@@ -78,6 +78,7 @@ Status Round::inBlocks(std::size_t count, std::size_t elementBytes, const Move& 
     const Part part = partOf(count, elementBytes, index, threads);
     for (std::size_t first = part.first; first < part.last && !ended.load(std::memory_order_relaxed); first += block) {
       const std::size_t now = std::min(block, part.last - first);
+      if (moving_.givesWay) givingWay_.pause();
       move(scratch_.blocks[static_cast<std::size_t>(index)], first, now);
       if (first + now < part.last && !interrupted()) ended.store(true, std::memory_order_relaxed);
     }

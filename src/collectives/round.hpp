@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectives/layout.hpp"
+#include "collectives/priority.hpp"
 #include "collectives/store_tuner.hpp"
 #include "kernels/kernels.hpp"
 #include "protocol/group.hpp"
@@ -35,7 +36,8 @@ struct Scratch {
 /// How this rank moves bytes; its own affair. Kept by the lane.
 struct Moving {
   StoreTuner toPeers;
-  int threads;  ///< for a large operation
+  int threads;    ///< for a large operation
+  bool givesWay;  ///< to operations of high priority
 };
 
 /// The operation, its layout, and the group's steps. Data moves only through copy(), copyToAll() and reduce(), which
@@ -114,6 +116,7 @@ class Round {
   const Deadline deadline_;
   Scratch& scratch_;
   Moving& moving_;
+  GivingWay givingWay_;
   Traffic traffic_;
   bool factorsReady_ = false;
 };

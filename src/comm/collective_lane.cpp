@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "base/checks.hpp"
 #include "base/log.hpp"
@@ -14,7 +15,7 @@ CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, const
     : group_(group),
       registered_(registered),
       rules_(rules),
-      moving_{StoreTuner(rules.costs.streamToPeers), rules.threads} {
+      moving_{StoreTuner(rules.costs.streamToPeers), rules.threads, !rules.highPriority} {
   calls_.resize(static_cast<std::size_t>(group.size()));
 }
 
@@ -185,6 +186,8 @@ Status CollectiveLane::execute(Issue& issue) {
   if (group_.size() == 1) return runAlone(issue.operation);
   const Doing doing{nameOf(issue.operation.kind), sequence_.load(std::memory_order_relaxed) + 1};
   sequence_.store(doing.number, std::memory_order_relaxed);
+  std::optional<UrgentOperation> urgent;
+  if (rules_.highPriority) urgent.emplace();
   const std::uint64_t before = group_.steps();
   Round round(group_, issue.operation, calls_, doing, issue.deadline, scratch_, moving_);
   Status status = attempt(issue, doing, round);

@@ -208,6 +208,7 @@ Result<std::shared_ptr<Communicator>> CommunicatorImpl::split(int color, int key
   rules->cpus = core_->rules().cpus;
   rules->costs = core_->rules().costs;
   rules->threads = core_->rules().threads;
+  rules->highPriority = options.highPriority;
   constexpr std::uint64_t kNoArea = ~std::uint64_t{0};
   Result<std::size_t> area = AreaAllocator::of(parent.heap()).take(size());
   const SplitEntry mine{color, key, area ? *area : kNoArea, randomUuid().words[0],
@@ -315,6 +316,7 @@ Result<std::shared_ptr<Communicator>> Communicator::create(Store& store, int ran
     group = std::move(*joined);
   }
   rules->threads = threadsOf(*group);
+  rules->highPriority = options.highPriority;
   return std::shared_ptr<Communicator>(new CommunicatorImpl(Core::make(std::move(group), *rules), options.timeout));
 }
 

@@ -53,7 +53,6 @@ void bindOptions(const py::object& group) {
                                                                                   "Options of a group, for pg_options.")
       .def(py::init<>())
       .def_readwrite("op_timeout", &HcclOptions::opTimeout)
-      .def_readwrite("is_high_priority_stream", &HcclOptions::highPriority)
       .def_readwrite("group_id", &HcclOptions::groupId)
       .def_property(
           "hccl_config", [](const HcclOptions& options) { return options.config; },

@@ -39,7 +39,6 @@ struct HcclOptions final : pytorch::GroupOptions {
   std::uint64_t mostRegistered() const;
 
   std::chrono::milliseconds opTimeout = kBackendDefaultTimeout;
-  bool highPriority = false;
   HcclConfig config;
   std::string groupId;
 };
