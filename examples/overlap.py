@@ -71,7 +71,7 @@ class Trainer:
         self.model = nn.Sequential(*(nn.Linear(width, width, bias=False) for _ in range(layers))).npu()
         self.overlapped = overlapped
         self.recorder = Recorder(rank)
-        self.input = torch.randn(BATCH, width, device="npu")
+        self.input = torch.randn(BATCH, width, device="npu", requires_grad=True)  # hooks of the first layer need it
         self.size = dist.get_world_size()
         self.works = []
         for number, layer in enumerate(self.model):
