@@ -62,7 +62,7 @@ SUITES = [
     Suite("tsan", 14, sanitizer("tsan")),
     Suite("asan", 14, sanitizer("asan")),
     Suite("torch", 14, [pytest("tests/torch", "--ignore=tests/torch/distributed_test")]),
-    Suite("npu", 8, [pytest("tests/torch/npu")]),  # `tests/torch` leaves it out: it renames a device for its process
+    Suite("npu", 14, [pytest("tests/torch/npu")]),  # `tests/torch` leaves it out: it renames a device for its process
     Suite("upstream", 10, [pytest("tests/torch/distributed_test")]),
 ]
 
