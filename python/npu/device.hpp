@@ -61,8 +61,8 @@ at::Tensor adopt(const at::Tensor& cpu, int ordinal);
 using Clock = std::chrono::steady_clock;
 /// Asks a piece of work for the time of its end. With `wait` it blocks until then (however it ends: errors belong to
 /// whoever started the work), without it returns nothing while the work is under way. From any thread, also two at
-/// once. It throws nothing of the work's, only what ends a wait early (Ctrl-C); and it should not own tensors, because it
-/// may be kept for a while after the end.
+/// once. It throws nothing of the work's, only what ends a wait early (Ctrl-C); and it should not own tensors, because
+/// it may be kept for a while after the end.
 using Poll = std::function<std::optional<Clock::time_point>(bool wait)>;
 
 /// Has synchronize(), events and queries of `stream` account for a piece of work. It is forgotten once it has ended.
