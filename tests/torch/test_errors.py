@@ -110,16 +110,10 @@ MISMATCHES = {
 }
 
 
-BETWEEN_TWO = ["list size", "splits"]
-
-
 def mismatching(rank, name):
     call, _ = MISMATCHES[name]
     with pytest.raises(dist.DistBackendError) as caught:
         call(rank)
-        # Of parts of different sizes only the two ranks know that exchange them. A third learns of it when it waits.
-        assert rank == 2 and name in BETWEEN_TWO
-        dist.barrier()
     finished(re.escape(str(caught.value).splitlines()[0][:60]))
     return str(caught.value)
 
@@ -129,7 +123,7 @@ def test_mismatch(name):
     """Every rank gets an error that names the rank that differs and what was called; it sticks."""
     for rank, text in enumerate(run_ranks(3, mismatching, name)):
         assert "rank 1" in text.lower(), text
-        for value in ["mismatch"] if rank == 2 and name in BETWEEN_TWO else MISMATCHES[name][1]:
+        for value in MISMATCHES[name][1]:
             assert value in text, f"{value!r} is not in: {text}"
 
 
