@@ -136,7 +136,7 @@ def uneven(rank):
     _hccl.all_gather_into_tensor_uneven(even, torch.full((2, 3), rank + 1.0, device="npu"))
     same(even, torch.arange(1.0, size + 1).repeat_interleave(6))
     with pytest.raises(RuntimeError, match="Split sizes doesn't match total dim 0 size"):
-        _hccl.all_gather_into_tensor_uneven(even, out, [1] * (size - 1) + [5])
+        _hccl.all_gather_into_tensor_uneven(even, out, [1] * (size - 1) + [50])
     with pytest.raises(RuntimeError, match="Number of tensor splits not equal to group size"):
         _hccl.all_gather_into_tensor_uneven(even, out, [1])
 
