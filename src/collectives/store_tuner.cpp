@@ -7,8 +7,6 @@ namespace symccl {
 namespace {
 
 constexpr unsigned kTryOther = 32;
-// Streaming has to be faster by so much, because whoever reads the data next finds it in no cache.
-constexpr std::int64_t kHandicapPercent = 115;
 
 Stores other(Stores stores) { return stores == Stores::streaming ? Stores::ordinary : Stores::streaming; }
 
@@ -21,7 +19,7 @@ Stores StoreTuner::choose(std::size_t bytes) {
   const auto [ordinary, streaming] = sizes.nanoseconds;
   Stores best = bytes >= streamFrom_ ? Stores::streaming : Stores::ordinary;
   if (ordinary != 0 && streaming != 0)
-    best = streaming * kHandicapPercent < ordinary * 100 ? Stores::streaming : Stores::ordinary;
+    best = streaming * (100 + handicap_) < ordinary * 100 ? Stores::streaming : Stores::ordinary;
   const bool tries = ++sizes.turn % kTryOther == 0 || sizes.turn == 2 || sizes.turn == 4;
   return tries ? other(best) : best;
 }

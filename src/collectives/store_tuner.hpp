@@ -16,8 +16,14 @@ namespace symccl {
 /// and two of the first four the other. For one thread.
 class StoreTuner {
  public:
-  /// `streamFrom`: bytes from which streaming is taken to be better until both are known.
-  explicit StoreTuner(std::size_t streamFrom) : streamFrom_(streamFrom) {}
+  /// `streamFrom`: bytes from which streaming is taken to be better until both are known. `handicap`: percent by which
+  /// ordinary stores may take longer and still be chosen, because whoever reads the data next finds it in a cache.
+  explicit StoreTuner(std::size_t streamFrom, int handicap = kHandicap)
+      : streamFrom_(streamFrom), handicap_(handicap) {}
+
+  static constexpr int kHandicap = 15;
+  /// Where ranks share CPUs, and so caches, what they store for each other is often there when they need it.
+  static StoreTuner forSharedCpus() { return StoreTuner(kMost, 100); }
 
   /// Sizes [kLeast, kMost) are tuned: below, one line after the other is stored before it matters; above, data leaves
   /// the caches anyway.
@@ -36,6 +42,7 @@ class StoreTuner {
   Class& classOf(std::size_t bytes) { return classes_[std::bit_width(bytes) - std::bit_width(kLeast)]; }
 
   std::size_t streamFrom_;
+  int handicap_;
   std::array<Class, std::bit_width(kMost) - std::bit_width(kLeast)> classes_;
 };
 

@@ -15,7 +15,9 @@ CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, const
     : group_(group),
       registered_(registered),
       rules_(rules),
-      moving_{StoreTuner(rules.costs.streamToPeers), rules.threads, !rules.highPriority} {
+      moving_{
+          group.size() > group.identity().cpus ? StoreTuner::forSharedCpus() : StoreTuner(rules.costs.streamToPeers),
+          rules.threads, !rules.highPriority} {
   calls_.resize(static_cast<std::size_t>(group.size()));
 }
 

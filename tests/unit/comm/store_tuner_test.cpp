@@ -52,6 +52,15 @@ TEST(StoreTuner, StreamingHasToBeClearlyFaster) {
   EXPECT_GT(run(tuner, 320, kSize, nanoseconds(1000), nanoseconds(950))[Stores::ordinary], 300);
 }
 
+TEST(StoreTuner, WhereCpusAreSharedItHasToBeTwiceAsFast) {
+  for (const int streaming : {600, 450}) {
+    StoreTuner tuner = StoreTuner::forSharedCpus();
+    EXPECT_EQ(tuner.choose(kSize), Stores::ordinary);
+    auto used = run(tuner, 320, kSize, nanoseconds(1000), nanoseconds(streaming));
+    EXPECT_GT(used[streaming < 500 ? Stores::streaming : Stores::ordinary], 300);
+  }
+}
+
 TEST(StoreTuner, FollowsAMachineThatChanges) {
   StoreTuner tuner(0);
   run(tuner, 320, kSize, nanoseconds(1000), nanoseconds(500));
