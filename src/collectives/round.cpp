@@ -25,7 +25,7 @@ constexpr std::size_t kMostThreads = 64;
 // other is fetched before they are combined.
 constexpr std::size_t kManySources = 4;
 constexpr std::size_t kFetchFrom = std::size_t{8} << 20;
-constexpr std::size_t kPiece = std::size_t{8} << 10;
+constexpr std::size_t kPiece = std::size_t{32} << 10;
 
 void fetch(std::span<const void* const> sources, std::size_t bytes) {
   for (const void* source : sources) {
