@@ -3,6 +3,7 @@
 import gc
 import itertools
 import os
+import time
 import threading
 
 import pytest
@@ -78,7 +79,14 @@ def made_and_destroyed(rank, count):
     for i in range(count):
         assert torch.equal(use_one(i), sum_of(range(2), i))
     dist.barrier()
-    assert held() == before
+    # The store opens its file for a moment now and then: before, or now.
+    after = held()
+    for _ in range(100):
+        if after[0] <= before[0]:
+            break
+        time.sleep(0.02)
+        after = held()
+    assert after[0] <= before[0] and after[1] == before[1], (after, before)
 
 
 def test_groups_made_and_destroyed():
