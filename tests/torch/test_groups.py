@@ -3,8 +3,8 @@
 import gc
 import itertools
 import os
-import time
 import threading
+import time
 
 import pytest
 import torch
