@@ -78,7 +78,7 @@ def main() -> None:
         "",
         "Written by `make profile`: samples of the CPU clock over all ranks of an all-reduce of float32, without the",
         f"benchmark's own functions (`perf record -e cpu-clock {BENCH} ... {OPTIONS}`). Shares, not times: what",
-        "an operation takes stands in performance.md.",
+        "an operation takes is what `make bench` measures.",
     ]
     for title, arguments in RUNS.items():
         print(f"profile.py: {title}", file=sys.stderr)
