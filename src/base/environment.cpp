@@ -101,16 +101,17 @@ bool readHostId(std::string_view value, Environment& to) {
   return true;
 }
 
-bool readDevices(std::string_view value, Environment& to) {
-  if (value.empty()) return true;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to.npuDevices);
-  return error == std::errc() && end == value.data() + value.size() && to.npuDevices >= 1 && to.npuDevices <= 64;
+bool readNumber(std::string_view value, int least, int most, int& to) {
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to);
+  return error == std::errc() && end == value.data() + value.size() && to >= least && to <= most;
 }
 
-bool readThreads(std::string_view value, Environment& to) {
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), to.threads);
-  return error == std::errc() && end == value.data() + value.size() && to.threads >= 0 && to.threads <= 64;
+bool readDevices(std::string_view value, Environment& to) {
+  if (value.empty()) return true;
+  return readNumber(value, 1, 64, to.npuDevices);
 }
+
+bool readThreads(std::string_view value, Environment& to) { return readNumber(value, 0, 64, to.threads); }
 
 bool readRoot(std::string_view value, Environment& to) {
   to.root = value;
@@ -122,9 +123,8 @@ bool readRoot(std::string_view value, Environment& to) {
   if (colon == std::string_view::npos || colon == 0) return false;
   const auto host = value.substr(0, colon), port = value.substr(colon + 1);
   if (host.find(':') != std::string_view::npos && (host.front() != '[' || host.back() != ']')) return false;
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-  return error == std::errc() && end == port.data() + port.size() && number >= 1 && number <= 65535;
+  int number = 0;
+  return readNumber(port, 1, 65535, number);
 }
 
 bool readToken(std::string_view value, Environment& to) {

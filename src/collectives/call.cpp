@@ -59,9 +59,9 @@ const char* nameOf(Kind kind) {
 
 bool isV(Kind kind) { return kind >= Kind::allGatherV; }
 
-bool reduces(Kind kind) {
-  return kind == Kind::allReduce || kind == Kind::reduce || kind == Kind::reduceScatter || kind == Kind::reduceScatterV;
-}
+bool reduces(Kind kind) { return kind == Kind::allReduce || kind == Kind::reduce || scatters(kind); }
+
+bool scatters(Kind kind) { return kind == Kind::reduceScatter || kind == Kind::reduceScatterV; }
 
 bool hasRoot(Kind kind) {
   switch (kind) {

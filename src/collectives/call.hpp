@@ -44,6 +44,8 @@ struct Call {
 bool isV(Kind kind);
 /// Kinds that combine elements.
 bool reduces(Kind kind);
+/// Those of them that leave each rank its own part of the result.
+bool scatters(Kind kind);
 bool hasRoot(Kind kind);
 
 /// Input bytes that one rank of `size` makes available: the same on all ranks, whatever their role. Not for v kinds.

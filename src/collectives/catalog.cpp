@@ -24,8 +24,7 @@ bool zeroCopyTo(const Situation& s) { return s.outputs && !s.stagedOnly; }
 bool zeroCopy(const Situation& s) { return zeroCopyFrom(s) && zeroCopyTo(s); }
 bool twoShotRuns(const Situation& s) {
   // What is scattered goes to the own output only.
-  const bool scatters = s.kind == Kind::reduceScatter || s.kind == Kind::reduceScatterV;
-  return scatters ? zeroCopyFrom(s) : zeroCopy(s);
+  return scatters(s.kind) ? zeroCopyFrom(s) : zeroCopy(s);
 }
 // Nobody may overwrite an input before all have read it; a reduce's is read by the root alone.
 bool oneShotRuns(const Situation& s) { return zeroCopyFrom(s) && (s.kind == Kind::reduce || !s.overlap); }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "collectives/store_tuner.hpp"
+
 namespace symccl {
 
 namespace {
@@ -52,9 +54,9 @@ namespace {
 std::uint64_t assumedStreaming() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_is("amd")) return CostModel::kLeastStreamed;
+  if (__builtin_cpu_is("amd")) return StoreTuner::kLeast;
 #endif
-  return std::uint64_t{4} << 20;
+  return StoreTuner::kMost;
 }
 
 }  // namespace

@@ -27,9 +27,6 @@ struct CostModel {
   };
   static constexpr std::array<std::uint64_t, 3> kSizes{64 << 10, 512 << 10, 2 << 20};
 
-  /// Where streaming wins at the smallest size, it does so from here on.
-  static constexpr std::uint64_t kLeastStreamed = 16 << 10;
-
   std::uint64_t handoff = 0;  ///< picoseconds from one core's store to another's load
   std::array<Rates, 3> rates{};
   /// From so many bytes on, streaming stores to what a peer reads next are the better kind.

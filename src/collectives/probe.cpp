@@ -12,6 +12,7 @@
 #include "base/barrier.hpp"
 #include "base/wait.hpp"
 #include "bootstrap/quiet_thread.hpp"
+#include "collectives/store_tuner.hpp"
 #include "kernels/kernels.hpp"
 
 namespace symccl {
@@ -24,8 +25,6 @@ constexpr std::chrono::milliseconds kLongest{25};
 constexpr int kHandoffs = 100;
 constexpr std::size_t kLargest = CostModel::kSizes.back();
 constexpr std::uint64_t kLeastRate = 1'000;
-// From here on data leaves the caches anyway.
-constexpr std::uint64_t kStreamAlways = 4 << 20;
 
 /// Private memory with its pages there.
 class ProbeMemory {
@@ -154,15 +153,15 @@ class Probe {
   }
 
  private:
-  // The smallest size at which streaming is clearly better; larger ones are seldom measured well. As assumed where none
-  // is known.
+  // The smallest size at which streaming is clearly better, from where it is tuned if that is the probe's smallest;
+  // larger ones are seldom measured well. As assumed where none is known.
   void chooseStores(std::uint64_t& from) const {
     bool known = false;
     for (std::size_t i = CostModel::kSizes.size(); i-- > 0;) {
       if (pushed_[i] == 0 || streamed_[i] == 0) continue;  // the time did not suffice
-      if (!known) from = kStreamAlways;
+      if (!known) from = StoreTuner::kMost;
       known = true;
-      if (streamed_[i] * 10 < pushed_[i] * 9) from = i == 0 ? CostModel::kLeastStreamed : CostModel::kSizes[i];
+      if (streamed_[i] * 10 < pushed_[i] * 9) from = i == 0 ? StoreTuner::kLeast : CostModel::kSizes[i];
     }
   }
 

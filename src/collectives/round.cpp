@@ -14,9 +14,6 @@ namespace {
 // Between two looks at the error words.
 constexpr std::size_t kBlockBytes = 256 << 10;
 
-// Above, outputs leave the caches before they are read again.
-constexpr std::size_t kStreamFrom = std::size_t{4} << 20;
-
 // A thread that helps takes some microseconds to wake: from here on it is worth it.
 constexpr std::size_t kThreadBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostThreads = 64;
@@ -59,7 +56,7 @@ std::optional<Stores> askedStores() {
 }  // namespace
 
 Stores Round::storesFor(std::size_t bytes) {
-  return askedStores().value_or(bytes >= kStreamFrom ? Stores::streaming : Stores::ordinary);
+  return askedStores().value_or(bytes >= StoreTuner::kMost ? Stores::streaming : Stores::ordinary);
 }
 
 Round::ToPeers::ToPeers(Round& round, std::size_t bytes)

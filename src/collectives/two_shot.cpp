@@ -27,9 +27,9 @@ bool outputAt(const Round& round, int rank) {
 Status twoShot(Round& round) {
   const Layout& layout = round.layout;
   const std::size_t element = sizeOf(round.operation().type);
-  const bool scatters = round.operation().kind == Kind::reduceScatter || round.operation().kind == Kind::reduceScatterV;
+  const bool scattered = scatters(round.operation().kind);
   const std::size_t count = layout.bytesFrom(round.rank()) / element;
-  const Part part = scatters ? Part{0, count} : partOf(count, element, round.rank(), round.size());
+  const Part part = scattered ? Part{0, count} : partOf(count, element, round.rank(), round.size());
   const std::size_t offset = part.first * element, bytes = part.count() * element;
 
   auto& sources = round.scratch().pieces;
@@ -45,8 +45,8 @@ Status twoShot(Round& round) {
     round.populate(rank, target, bytes);
     targets.push_back(target);
   }
-  const bool toPeers = !scatters && (targets.size() > 1 || !outputAt(round, round.rank()));
-  const std::size_t all = scatters ? count * element * static_cast<std::size_t>(round.size()) : count * element;
+  const bool toPeers = !scattered && (targets.size() > 1 || !outputAt(round, round.rank()));
+  const std::size_t all = scattered ? count * element * static_cast<std::size_t>(round.size()) : count * element;
   Status status;
   if (toPeers) {
     const Round::ToPeers timed(round, all);

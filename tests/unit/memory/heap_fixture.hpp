@@ -7,8 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
 #include "memory/heap.hpp"
+#include "symccl/memory.hpp"
 
 namespace symccl {
 
@@ -23,6 +25,13 @@ inline Heap& heapOf(int ordinal) {
     std::abort();
   }
   return **heap;
+}
+
+/// A new pool on the heap of `ordinal`.
+inline std::shared_ptr<Pool> poolOn(int ordinal) {
+  auto pool = Pool::create(ordinal);
+  EXPECT_TRUE(pool) << pool.error().message();
+  return pool ? *pool : nullptr;
 }
 
 /// Bytes of memory that the heap takes.

@@ -10,12 +10,6 @@
 namespace symccl {
 namespace {
 
-std::shared_ptr<Pool> poolOn(int ordinal) {
-  auto pool = Pool::create(ordinal);
-  EXPECT_TRUE(pool) << pool.error().message();
-  return pool ? *pool : nullptr;
-}
-
 void* allocate(Pool& pool, std::size_t bytes) {
   const auto block = pool.allocate(bytes);
   EXPECT_TRUE(block) << block.error().message();

@@ -9,12 +9,6 @@
 namespace symccl {
 namespace {
 
-std::shared_ptr<Pool> poolOn(int ordinal) {
-  auto pool = Pool::create(ordinal);
-  EXPECT_TRUE(pool) << pool.error().message();
-  return pool ? *pool : nullptr;
-}
-
 TEST(PoolTotals, AHeapThatWasNotMadeHasNone) {
   EXPECT_TRUE(passesInChild([] {  // has made none yet
     EXPECT_EQ(poolTotals(23).blockBytes.added, 0u);
