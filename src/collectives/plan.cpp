@@ -82,6 +82,8 @@ const Algorithm& choose(const Situation& situation, const PlanRules& rules) {
   std::uint64_t least = 0;
   for (const Algorithm& algorithm : catalog()) {
     if (!algorithm.rankOrder || !algorithm.runs(situation)) continue;
+    // Registered on all ranks means zero-copy, however a disturbed probe may have measured; those come first.
+    if (algorithm.path == Path::staged && best != nullptr && situation.inputs && situation.outputs) continue;
     const std::uint64_t time = cost(algorithm, situation, rules.costs);
     if (best != nullptr && time >= least) continue;
     best = &algorithm;
