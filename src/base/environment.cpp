@@ -49,6 +49,11 @@ bool oneOf(std::string_view value, std::initializer_list<std::string_view> words
   return true;
 }
 
+bool readSwitch(std::string_view value, bool& to) {
+  to = value == "1";
+  return value == "0" || value == "1";
+}
+
 bool readHeapSize(std::string_view value, Environment& to) {
   const auto bytes = sizeFromText(value);
   if (!bytes || *bytes < kHeapLeast || *bytes > kHeapMost) return false;
@@ -158,15 +163,15 @@ const std::array kRows{
     Row{{"SYMCCL_HOST_ID", "", "up to 64 letters, digits, dots, dashes and underscores",
          "Processes with different values treat each other as if they were on different hosts; for tests."},
         readHostId},
+    Row{{"SYMCCL_HUGE_PAGES", "1", "0 or 1",
+         "0 leaves the heap in small pages; 1 makes pages of 2 MiB where the kernel can (Linux 6.1, MADV_COLLAPSE)."},
+        [](std::string_view v, Environment& to) { return readSwitch(v, to.hugePages); }},
     Row{{"SYMCCL_ISA", "auto", "auto, avx512, avx2 or portable",
          "The instruction set of copies and reductions; auto is the best one that the CPU has."},
         [](std::string_view v, Environment& to) { return oneOf(v, {"auto", "avx512", "avx2", "portable"}, to.isa); }},
     Row{{"SYMCCL_MEMBARRIER", "1", "0 or 1",
          "0 makes waiting ranks use memory fences in place of the system call membarrier."},
-        [](std::string_view v, Environment& to) {
-          to.membarrier = v == "1";
-          return v == "0" || v == "1";
-        }},
+        [](std::string_view v, Environment& to) { return readSwitch(v, to.membarrier); }},
     Row{{"SYMCCL_NPU_DEVICES", "", "a number from 1 to 64",
          "How many devices the emulated accelerator npu shows; by default as many as the host has ranks, at least 8."},
         readDevices},

@@ -21,6 +21,7 @@ struct Environment {
   std::string debugFile;        ///< SYMCCL_DEBUG_FILE: %h host, %p pid
   std::size_t heapBytes = 0;    ///< SYMCCL_HEAP_SIZE
   std::string hostId;           ///< SYMCCL_HOST_ID: splits one host for tests
+  bool hugePages = true;        ///< SYMCCL_HUGE_PAGES
   std::string isa;              ///< SYMCCL_ISA: auto, avx512, avx2, portable
   bool membarrier = true;       ///< SYMCCL_MEMBARRIER: 0 forces the fallback with fences
   int npuDevices = 0;           ///< SYMCCL_NPU_DEVICES: 0 where nothing is said

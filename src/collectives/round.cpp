@@ -18,19 +18,6 @@ constexpr std::size_t kBlockBytes = 256 << 10;
 constexpr std::size_t kThreadBytes = std::size_t{1} << 20;
 constexpr std::size_t kMostThreads = 64;
 
-// So many sources are more streams than a core follows by itself. Where they come from memory, a piece of one after the
-// other is fetched before they are combined.
-constexpr std::size_t kManySources = 4;
-constexpr std::size_t kFetchFrom = std::size_t{8} << 20;
-constexpr std::size_t kPiece = std::size_t{32} << 10;
-
-void fetch(std::span<const void* const> sources, std::size_t bytes) {
-  for (const void* source : sources) {
-    for (std::size_t line = 0; line < bytes; line += kLine)
-      __builtin_prefetch(static_cast<const std::byte*>(source) + line);
-  }
-}
-
 }  // namespace
 
 Part partOf(std::size_t count, std::size_t elementBytes, int rank, int size) {
@@ -126,22 +113,13 @@ Status Round::reduce(const Reduction& whole) {
   const std::size_t element = sizeOf(whole.type);
   traffic_.loaded += whole.count * element * whole.sources.size();
   traffic_.stored += whole.count * element * whole.destinations.size();
-  const bool fetches =
-      whole.sources.size() >= kManySources && whole.count * element * whole.sources.size() >= kFetchFrom;
   return inBlocks(whole.count, element, [&](Scratch::Addresses& block, std::size_t first, std::size_t now) {
     const std::size_t offset = first * element;
     block.sources.clear();
     block.destinations.clear();
     for (const void* source : whole.sources) block.sources.push_back(static_cast<const std::byte*>(source) + offset);
     for (void* target : whole.destinations) block.destinations.push_back(static_cast<std::byte*>(target) + offset);
-    const std::size_t piece = fetches ? kPiece / element : now;
-    for (std::size_t done = 0; done < now; done += piece) {
-      const std::size_t count = std::min(now - done, piece);
-      if (fetches) fetch(block.sources, count * element);
-      symccl::reduce({whole.type, whole.op, block.sources, block.destinations, count, whole.factors, whole.stores});
-      for (const void*& source : block.sources) source = static_cast<const std::byte*>(source) + count * element;
-      for (void*& target : block.destinations) target = static_cast<std::byte*>(target) + count * element;
-    }
+    symccl::reduce({whole.type, whole.op, block.sources, block.destinations, now, whole.factors, whole.stores});
   });
 }
 

@@ -186,7 +186,7 @@ Status Heap::backUnits(UnitRange units) {
     std::size_t next = unit;
     while (next < end && !backed_.test(next)) ++next;
     if (next > unit) {
-      Status pages = reservePages(memory_.get(), unit * kBackingUnit, (next - unit) * kBackingUnit);
+      Status pages = reservePages(memory_.get(), base_, unit * kBackingUnit, (next - unit) * kBackingUnit);
       if (!pages) return pages;
       backed_.set(unit, next - unit);
     }

@@ -7,8 +7,17 @@
 #include <cerrno>
 
 #include "base/checks.hpp"
+#include "base/environment.hpp"
 #include "base/host.hpp"
 #include "memory/granules.hpp"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
+#endif
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
 
 namespace symccl {
 namespace {
@@ -29,11 +38,23 @@ Status checkMemoryLeft(std::size_t bytes, std::size_t asked) {
 
 }  // namespace
 
-Status reservePages(int descriptor, std::size_t offset, std::size_t bytes) {
+// MADV_COLLAPSE works whatever the machine's settings say about shared memory, but only where there is a page to begin
+// with.
+bool makeHuge(std::byte* mapped, std::size_t offset, std::size_t bytes) {
+  const std::size_t first = roundUp(offset, kGranule), last = (offset + bytes) / kGranule * kGranule;
+  if (first >= last) return true;
+  for (std::size_t granule = first; granule < last; granule += kGranule) populateForWriting(mapped + granule, 1);
+  return ::madvise(mapped + first, last - first, MADV_COLLAPSE) == 0;
+}
+
+Status reservePages(int descriptor, std::byte* mapped, std::size_t offset, std::size_t bytes) {
+  bool huge = environment().hugePages;
   std::size_t slice = kSlice;
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t part = std::min(slice, bytes - done);
     if (Status enough = checkMemoryLeft(bytes - done, bytes); !enough) return enough;
+    huge = huge && makeHuge(mapped, offset + done, part);
+    // Passes over what is there.
     if (::fallocate(descriptor, 0, static_cast<off_t>(offset + done), static_cast<off_t>(part)) == 0) {
       done += part;
     } else if (errno == EINTR) {
@@ -56,11 +77,6 @@ Status returnPages(int descriptor, std::size_t offset, std::size_t bytes) {
   if (result != 0) return systemError("giving ", bytesText(bytes), " of shared memory back by fallocate");
   return {};
 }
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22
-#define MADV_POPULATE_WRITE 23
-#endif
 
 void populateForWriting(std::byte* address, std::size_t bytes) { ::madvise(address, bytes, MADV_POPULATE_WRITE); }
 

@@ -21,6 +21,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr int kSpins = 200;
+constexpr std::chrono::microseconds kHeadStart{20};
+constexpr std::int64_t kLastSpin = 3000;  // nanoseconds
 constexpr auto kLongest = std::chrono::minutes(10);
 
 Failure refused(const std::string& what) { return Failure(what + ": " + std::strerror(errno)); }
@@ -106,6 +108,22 @@ void Area::barrier(Waiting waiting) {
   ++barriers_;
   lines()[2 + rank_].word.store(barriers_, std::memory_order_release);
   for (int other = 0; other < ranks_; ++other) await(lines()[2 + other].word, barriers_, waiting);
+}
+
+void Area::startTogether() {
+  using Clock = std::chrono::steady_clock;
+  const std::size_t turn = ++starts_ % 2;
+  const auto own = (Clock::now() + kHeadStart).time_since_epoch().count();
+  lines()[2 + rank_].moment[turn].store(own, std::memory_order_relaxed);
+  barrier(Waiting::brisk);
+  std::int64_t latest = 0;
+  for (int rank = 0; rank < ranks_; ++rank)
+    latest = std::max(latest, lines()[2 + rank].moment[turn].load(std::memory_order_relaxed));
+  // A call of the kernel takes as long as what is to be timed: none near the end.
+  for (std::int64_t left = latest; left > 0;) {
+    left = latest - Clock::now().time_since_epoch().count();
+    if (left > kLastSpin) ::sched_yield();
+  }
 }
 
 double Area::broadcast(double value, Waiting waiting) {

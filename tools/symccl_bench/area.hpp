@@ -46,6 +46,9 @@ class Area {
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   void barrier(Waiting waiting);
+  /// A moment that the ranks agree on, shortly after the last of them came: a barrier lets them go one after the
+  /// other, by as much as a small operation takes.
+  void startTogether();
   /// The same value on all ranks: rank 0's.
   double broadcast(double value, Waiting waiting);
   /// Collective: the largest of each place, over the ranks; all vectors have the same length <= kMostIterations.
@@ -60,17 +63,19 @@ class Area {
   std::size_t slotBytes() const { return extraBytes_; }
 
  private:
+  // Two cache lines, because neighbours are prefetched in pairs.
   struct Line {
-    alignas(64) std::atomic<std::uint64_t> word;
+    alignas(128) std::atomic<std::uint64_t> word;
+    std::atomic<std::int64_t> moment[2];  // of startTogether(), in turn
   };
-  static_assert(sizeof(Line) == 64 && std::atomic<std::uint64_t>::is_always_lock_free);
+  static_assert(sizeof(Line) == 128 && std::atomic<std::uint64_t>::is_always_lock_free);
   Line* lines() const { return reinterpret_cast<Line*>(mapping_.data()); }
   double* values(int rank) const;
 
   int rank_, ranks_;
   std::size_t extraBytes_;
   std::size_t extraStart_ = 0;
-  std::uint64_t barriers_ = 0;
+  std::uint64_t barriers_ = 0, starts_ = 0;
   Mapping mapping_;
 };
 

@@ -66,7 +66,11 @@ void peerVersion(char* text) {
   std::snprintf(text, 256, "oneCCL %u.%u.%u (OFI)", version.major, version.minor, version.update);
 }
 
-void peerBarrier(void) { ccl::barrier(*world).wait(); }
+double peerLargest(double value) {
+  double largest = value;
+  ccl::allreduce(&value, &largest, 1, ccl::datatype::float64, ccl::reduction::max, *world).wait();
+  return largest;
+}
 
 const char* peerPrepare(const Task* task) {
   static const std::map<std::string, ccl::datatype> types = {

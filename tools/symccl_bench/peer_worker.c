@@ -1,6 +1,7 @@
 // A rank of a peer that is called from C; symccl-bench starts it and tells it what to measure (peers.hpp has the
 // protocol). What the library does is in mpi_peer.c and oneccl_peer.cpp.
 #include <errno.h>
+#include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +15,8 @@
 #include "peer_worker.h"
 
 enum { kPeriod = 4093 };  // elements after which the data repeats: a prime
+// Nanoseconds: between agreeing on a start and starting; before it, without a call of the kernel.
+enum { kHeadStart = 20000, kLastSpin = 3000 };
 
 int rank, ranks;
 
@@ -204,6 +207,15 @@ static double nanoseconds(void) {
   return 1e9 * (double)now.tv_sec + (double)now.tv_nsec;
 }
 
+/* As Area::startTogether(). */
+static void startTogether(void) {
+  const double moment = peerLargest(nanoseconds() + kHeadStart);
+  for (double left = 1; left > 0;) {
+    left = moment - nanoseconds();
+    if (left > kLastSpin) sched_yield();
+  }
+}
+
 static unsigned long long measure(const struct Task* task, double* times) {
   const size_t bytes = task->bytes, sends = sendElements(task), recvs = recvElements(task);
   const size_t most = (sends > recvs ? sends : recvs) * bytes + 64;
@@ -226,9 +238,9 @@ static unsigned long long measure(const struct Task* task, double* times) {
   for (int i = 0; i < all; ++i) {
     const int last = task->reuse && i == all - 1;  // after reused buffers: once more with data that is known
     const size_t shift = (size_t)((task->first + (unsigned long long)i) * 97 % kPeriod);
-    peerBarrier();
+    startTogether();
     if (i == 0 || last || !task->reuse) fill(send, tables[rank], inputs, shift, bytes);
-    peerBarrier();
+    startTogether();
     const double began = nanoseconds();
     peerCall(task, send, recv);
     const double elapsed = nanoseconds() - began;

@@ -31,7 +31,8 @@ int is(const struct Task* task, const char* op);
 const char* peerStart(int argc, char** argv);
 /* `text` has room for 256 characters. */
 void peerVersion(char* text);
-void peerBarrier(void);
+/* Collective: the largest of all ranks' values. */
+double peerLargest(double value);
 /* Before a number of calls; returns NULL, or why the library cannot do this. */
 const char* peerPrepare(const struct Task* task);
 /* What is timed. */

@@ -17,12 +17,14 @@
 #include "base/file_descriptor.hpp"
 #include "base/host.hpp"
 #include "base/text_file.hpp"
+#include "memory/granules.hpp"
 #include "memory/heap.hpp"
+#include "memory/pages.hpp"
 
 namespace symccl::info {
 namespace {
 
-constexpr std::size_t kBytes = std::size_t{2} << 20;
+constexpr std::size_t kBytes = kGranule;
 
 std::string refused(const char* call) { return text("no: ", call, " failed: ", errnoText(errno)); }
 
@@ -76,12 +78,32 @@ std::string probePopulate() {
   return answer;
 }
 
+namespace {
+
+// As for a granule of a heap: at a multiple of its size.
+std::string canMakeHuge() {
+  if (!environment().hugePages) return "no, SYMCCL_HUGE_PAGES is 0";
+  const FileDescriptor memory = probeMemory();
+  if (!memory) return refused("memfd_create");
+  void* const room = ::mmap(nullptr, 2 * kGranule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return refused("mmap");
+  const auto address = reinterpret_cast<std::uintptr_t>(room);
+  auto* const granule = static_cast<std::byte*>(room) + (roundUp(address, kGranule) - address);
+  void* const mapped = ::mmap(granule, kGranule, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory.get(), 0);
+  const bool can = mapped != MAP_FAILED && makeHuge(granule, 0, kGranule);
+  const std::string answer = can ? "yes" : refused("MADV_COLLAPSE");
+  ::munmap(room, 2 * kGranule);
+  return answer;
+}
+
+}  // namespace
+
 std::string probeHugePages() {
   const std::string folder = "/sys/kernel/mm/transparent_hugepage/";
   std::string explicitPages = readTextFile("/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages").value_or("0");
   if (const auto end = explicitPages.find('\n'); end != std::string::npos) explicitPages.erase(end);
-  return text("shared memory: ", chosen(folder + "shmem_enabled"), "; private memory: ", chosen(folder + "enabled"),
-              "; explicit 2 MiB pages free: ", explicitPages);
+  return text("for heaps: ", canMakeHuge(), "; shared memory: ", chosen(folder + "shmem_enabled"),
+              "; private memory: ", chosen(folder + "enabled"), "; explicit 2 MiB pages free: ", explicitPages);
 }
 
 std::string probeMembarrier() {

@@ -55,6 +55,7 @@ TEST(Environment, ValuesAreTaken) {
                              {"SYMCCL_DEBUG_FILE", "/x/%h.%p.100%%"},
                              {"SYMCCL_HEAP_SIZE", "3g"},
                              {"SYMCCL_HOST_ID", "a-b.c_9"},
+                             {"SYMCCL_HUGE_PAGES", "0"},
                              {"SYMCCL_ISA", "AVX2"},
                              {"SYMCCL_MEMBARRIER", "0"},
                              {"SYMCCL_NPU_DEVICES", "12"},
@@ -73,6 +74,7 @@ TEST(Environment, ValuesAreTaken) {
   EXPECT_EQ(parsed->debugFile, "/x/%h.%p.100%%");
   EXPECT_EQ(parsed->heapBytes, 3 * kG);
   EXPECT_EQ(parsed->hostId, "a-b.c_9");
+  EXPECT_FALSE(parsed->hugePages);
   EXPECT_EQ(parsed->isa, "avx2");
   EXPECT_FALSE(parsed->membarrier);
   EXPECT_EQ(parsed->npuDevices, 12);
@@ -148,6 +150,7 @@ TEST(Environment, EveryVariableRefusesSomething) {
       {"SYMCCL_DEBUG_FILE", {"%", "/x/%d", "/x/%h%"}},
       {"SYMCCL_HEAP_SIZE", {"12Q"}},
       {"SYMCCL_HOST_ID", {"a b", "a/b", "\xc3\xa9", std::string(65, 'x')}},
+      {"SYMCCL_HUGE_PAGES", {"yes", "2M", "-1"}},
       {"SYMCCL_ISA", {"sse", "avx", "avx512 "}},
       {"SYMCCL_MEMBARRIER", {"yes", "2", "01", "true"}},
       {"SYMCCL_NPU_DEVICES", {"0", "65", "-1", "8x", "all", "99999999999"}},

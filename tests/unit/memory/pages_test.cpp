@@ -9,7 +9,10 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdio>
+#include <fstream>
 #include <functional>
+#include <string>
 
 #include "heap_fixture.hpp"
 
@@ -107,6 +110,49 @@ TEST_F(Pages, WhatCannotBeEmptiedIsNotHandedOutAgain) {
   EXPECT_NE(next, offset);
   EXPECT_TRUE(isZero(heap.base() + next, 2 * kMebibyte));
   heap.release(next);
+}
+
+// From the kernel's own account of the mapping that holds `address`.
+std::size_t hugeBytesAt(const std::byte* address) {
+  std::ifstream maps("/proc/self/smaps");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    std::uintptr_t first = 0, last = 0;
+    std::size_t kibibytes = 0;
+    if (std::sscanf(line.c_str(), "%lx-%lx ", &first, &last) == 2) {
+      const auto at = reinterpret_cast<std::uintptr_t>(address);
+      here = at >= first && at < last;
+    } else if (here && std::sscanf(line.c_str(), "ShmemPmdMapped: %zu kB", &kibibytes) == 1) {
+      return kibibytes << 10;
+    }
+  }
+  return 0;
+}
+
+TEST_F(Pages, WholeGranulesBecomeHugeWhereTheKernelCan) {
+  Heap& heap = heapOf(33);
+  const std::size_t probe = *heap.reserve(2 * kMebibyte, Backing::reserved);
+  const bool can = makeHuge(heap.base(), probe, 2 * kMebibyte);
+  heap.release(probe);
+  const std::size_t offset = *heap.reserve(6 * kMebibyte, Backing::reserved);
+  EXPECT_EQ(hugeBytesAt(heap.base()), can ? 6 * kMebibyte : 0);
+  EXPECT_EQ(pagesOf(heap), 6 * kMebibyte);
+  EXPECT_TRUE(isZero(heap.base() + offset, 6 * kMebibyte));
+  fillPattern(heap.base() + offset, 6 * kMebibyte, 21);
+  heap.discard(offset + kMebibyte, kMebibyte);
+  EXPECT_TRUE(hasPattern(heap.base() + offset, kMebibyte, 21));
+  EXPECT_TRUE(isZero(heap.base() + offset + kMebibyte, kMebibyte));
+  heap.release(offset);
+  EXPECT_EQ(pagesOf(heap), 0u);
+}
+
+TEST_F(Pages, PartsOfAGranuleStaySmall) {
+  Heap& heap = heapOf(34);
+  const std::size_t offset = *heap.reserve(4 * kMebibyte, Backing::sparse);
+  ASSERT_TRUE(heap.back(offset + kMebibyte, 2 * kMebibyte));
+  EXPECT_EQ(hugeBytesAt(heap.base()), 0u);
+  EXPECT_EQ(pagesOf(heap), 2 * kMebibyte);
+  heap.release(offset);
 }
 
 }  // namespace
