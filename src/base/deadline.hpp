@@ -1,6 +1,8 @@
 // A point in time by which something must have happened.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <chrono>
 
@@ -15,7 +17,7 @@ class Deadline {
   template <class Rep, class Period>
   static Deadline in(std::chrono::duration<Rep, Period> wait) {
     if (wait >= std::chrono::hours(24 * 365 * 100)) return never();
-    const auto now = Clock::now();
+    const auto now = wait >= std::chrono::seconds(1) ? coarseNow() : Clock::now();
     return wait <= wait.zero() ? Deadline(now) : Deadline(now + std::chrono::duration_cast<Clock::duration>(wait));
   }
 
@@ -35,6 +37,19 @@ class Deadline {
 
  private:
   explicit Deadline(Clock::time_point at) : at_(at) {}
+
+  // Up to a tick of the kernel (1 to 10 ms) behind, in a quarter of the time: it counts in operations of 0.3 us.
+  static Clock::time_point coarseNow() {
+#ifdef CLOCK_MONOTONIC_COARSE
+    timespec now;
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return Clock::time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec) + kTick);
+#else
+    return Clock::now();
+#endif
+  }
+  static constexpr std::chrono::milliseconds kTick{10};  // so that no deadline comes early
+
   Clock::time_point at_;
 };
 

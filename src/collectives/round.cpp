@@ -47,9 +47,14 @@ Stores Round::storesFor(std::size_t bytes) {
 }
 
 Round::ToPeers::ToPeers(Round& round, std::size_t bytes)
-    : tuner_(round.moving_.toPeers), bytes_(bytes), stores_(askedStores().value_or(tuner_.choose(bytes))) {}
+    : tuner_(round.moving_.toPeers),
+      bytes_(bytes),
+      timed_(StoreTuner::tunes(bytes) && !askedStores()),
+      stores_(timed_ ? tuner_.choose(bytes) : storesFor(bytes)) {}
 
-Round::ToPeers::~ToPeers() { tuner_.took(bytes_, stores_, Deadline::Clock::now() - start_); }
+Round::ToPeers::~ToPeers() {
+  if (timed_) tuner_.took(bytes_, stores_, Deadline::Clock::now() - start_);
+}
 
 Status Round::stepAll() {
   step();

@@ -76,7 +76,8 @@ class Round {
 
   /// How to store results of an operation that writes `bytes` to each output, where this rank reads them next.
   static Stores storesFor(std::size_t bytes);
-  /// The same for outputs of peers, whose caches hold the lines. For its lifetime the stores are timed.
+  /// The same for outputs of peers, whose caches hold the lines. For its lifetime the stores are timed, where that may
+  /// change the next choice.
   class ToPeers {
    public:
     ToPeers(Round& round, std::size_t bytes);
@@ -88,8 +89,9 @@ class Round {
    private:
     StoreTuner& tuner_;
     const std::size_t bytes_;
+    const bool timed_;
     const Stores stores_;
-    const Deadline::Clock::time_point start_ = Deadline::Clock::now();
+    const Deadline::Clock::time_point start_ = timed_ ? Deadline::Clock::now() : Deadline::Clock::time_point();
   };
 
   Status copy(void* destination, const void* source, std::size_t bytes, Stores stores);

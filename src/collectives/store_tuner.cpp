@@ -13,8 +13,6 @@ Stores other(Stores stores) { return stores == Stores::streaming ? Stores::ordin
 }  // namespace
 
 Stores StoreTuner::choose(std::size_t bytes) {
-  if (bytes < kLeast) return Stores::ordinary;
-  if (bytes >= kMost) return Stores::streaming;
   Class& sizes = classOf(bytes);
   const auto [ordinary, streaming] = sizes.nanoseconds;
   Stores best = bytes >= streamFrom_ ? Stores::streaming : Stores::ordinary;
@@ -25,7 +23,6 @@ Stores StoreTuner::choose(std::size_t bytes) {
 }
 
 void StoreTuner::took(std::size_t bytes, Stores stores, std::chrono::nanoseconds time) {
-  if (bytes < kLeast || bytes >= kMost) return;
   std::int64_t& known = classOf(bytes).nanoseconds[static_cast<std::size_t>(stores)];
   const std::int64_t now = std::max<std::int64_t>(time.count(), 1);
   // Whatever disturbs makes it longer: shorter times count at once, longer ones by and by.

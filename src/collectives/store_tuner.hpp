@@ -29,6 +29,9 @@ class StoreTuner {
   /// the caches anyway.
   static constexpr std::size_t kLeast = std::size_t{16} << 10, kMost = std::size_t{4} << 20;
 
+  static bool tunes(std::size_t bytes) { return bytes >= kLeast && bytes < kMost; }
+
+  /// For sizes that are tuned.
   Stores choose(std::size_t bytes);
   /// How long the stores of an operation of `bytes` took.
   void took(std::size_t bytes, Stores stores, std::chrono::nanoseconds time);

@@ -24,8 +24,17 @@ TEST(Deadline, FutureHasTimeLeft) {
   const Deadline deadline = Deadline::in(1h);
   EXPECT_FALSE(deadline.passed());
   EXPECT_GT(deadline.left(), 0ns);
-  EXPECT_LE(deadline.left(), 1h);
-  EXPECT_LE(deadline.leftForPoll(), 3600 * 1000);
+  EXPECT_LE(deadline.left(), 1h + 10ms) << "a tick of the coarse clock";
+  EXPECT_LE(deadline.leftForPoll(), 3600 * 1000 + 10);
+}
+
+TEST(Deadline, NoDeadlineComesEarly) {
+  for (const auto wait : {999ms, 1000ms, 60'000ms}) {
+    const auto before = Deadline::Clock::now();
+    const Deadline deadline = Deadline::in(wait);
+    EXPECT_GE(deadline.at(), before + wait) << wait.count();
+    EXPECT_LE(deadline.at(), Deadline::Clock::now() + wait + 10ms) << wait.count();
+  }
 }
 
 TEST(Deadline, TooFarIsNever) {
