@@ -1,5 +1,7 @@
 #include "comm/collective_lane.hpp"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -150,6 +152,10 @@ void CollectiveLane::drive(const detail::RequestState& request, Deadline deadlin
 }
 
 void CollectiveLane::work() {
+  // Or a worker that wakes on its caller's CPU would run in the caller's place at once, for milliseconds, before the
+  // call that started an operation has returned.
+  const sched_param usual{};
+  ::sched_setscheduler(0, SCHED_BATCH, &usual);
   std::unique_lock lock(mutex_);
   while (true) {
     changed_.wait(lock, [&] { return stopping_ || (!driven() && !queue_.empty()); });

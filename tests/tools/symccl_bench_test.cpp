@@ -79,6 +79,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"--peers private -R 0", "not with -R 0"},
                     Refused{"--peers out-of-place", "compared with: not without it"},
                     Refused{"--peers torch-floor", "compared with: not without it"},
+                    Refused{"--peers hccl", "the peer hccl is what 'torch' is compared with"},
                     Refused{"--async", "--async is for 'symccl-bench torch'"},
                     Refused{"ddp perceptron", "accepted: all transformer convolution"},
                     Refused{"ddp_transformer", "the operation ddp_transformer is not known"},

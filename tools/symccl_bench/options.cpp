@@ -183,8 +183,9 @@ void checkTogether(const Options& options, bool training) {
   if (has(options.peers, "out-of-place") && (!options.inPlace || options.torch)) {
     throw Failure("the peer out-of-place is what --in-place is compared with: not without it, and not in torch");
   }
-  if (has(options.peers, "torch-floor") && (!options.torch || training)) {
-    throw Failure("the peer torch-floor is what 'torch' is compared with: not without it");
+  for (const char* peer : {"hccl", "torch-floor"}) {
+    if (has(options.peers, peer) && (!options.torch || training))
+      throw Failure(std::string("the peer ") + peer + " is what 'torch' is compared with: not without it");
   }
   if (options.async && (!options.torch || training)) throw Failure("--async is for 'symccl-bench torch'");
 }

@@ -47,8 +47,8 @@ std::string besideThisProgram(const std::string& name) {
 }  // namespace
 
 const std::vector<std::string>& knownPeers() {
-  static const std::vector<std::string> all = {"gloo",       "openmpi", "mpich",        "oneccl",
-                                               "shm-staged", "private", "out-of-place", "torch-floor"};
+  static const std::vector<std::string> all = {"gloo",    "openmpi",      "mpich", "oneccl",     "shm-staged",
+                                               "private", "out-of-place", "hccl",  "torch-floor"};
   return all;
 }
 
@@ -120,7 +120,7 @@ std::vector<std::vector<std::string>> peerCommands(const std::string& name, int 
                                                    const std::string& socket, const std::string& meeting,
                                                    std::string& absent) {
   const Start start{name, ranks, options, socket, meeting};
-  if (name == "gloo" || name == "symccl" || name == "private" || name == "torch-floor") {
+  if (name == "gloo" || name == "symccl" || name == "private" || name == "hccl" || name == "torch-floor") {
     return torchCommands(start, absent);
   }
   const std::string worker = besideThisProgram("symccl-bench-peer-" + name);

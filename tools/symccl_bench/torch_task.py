@@ -22,9 +22,9 @@ RECEIVES_ALL = ("all_gather", "all_to_all", "gather", "all_gather_v", "all_to_al
 
 
 class Task:
-    """What Task in task.hpp is, for rank `rank` of `size`; `allocate` makes a tensor of so many elements."""
+    """What Task in task.hpp is, for rank `rank` of `size`; `allocate` makes a tensor of so many elements on `device`."""
 
-    def __init__(self, op, dtype, reduction, root, count, in_place, rank, size, allocate):
+    def __init__(self, op, dtype, reduction, root, count, in_place, rank, size, device, allocate):
         self.op, self.reduction, self.root, self.count = op, reduction, root, count
         self.rank, self.size = rank, size
         self.dtype = getattr(torch, dtype)
@@ -39,7 +39,7 @@ class Task:
         received = sum(self.receives) if op in RECEIVES_ALL else self.receives[0]
         self.recv = allocate(0 if empty else received, self.dtype)
         self.send = self.recv if in_place or op == "broadcast" else allocate(0 if empty else sent, self.dtype)
-        self.inputs = [self.table(source) for source in ranks]
+        self.inputs = [self.table(source).to(device) for source in ranks]
         self.result = self.reduced() if op in REDUCES else None
 
     def block(self, source, destination):

@@ -1,7 +1,7 @@
 """A rank of a peer that runs in torch.distributed; symccl-bench starts it and tells it what to measure.
 
-Arguments: socket, rank, ranks, a file for the ranks to meet in, backend ("gloo", "symccl", or "fake", which does
-nothing and so has no right data), registration (0 to 2).
+Arguments: socket, rank, ranks, a file for the ranks to meet in, backend ("gloo", "symccl", "hccl" on npu tensors, or
+"fake", which does nothing and so has no right data), registration (0 to 2).
 """
 
 import os
@@ -21,14 +21,14 @@ HEAD_START_NS = 200_000  # between agreeing on a common start and starting
 
 def allocate(count, dtype):
     if POOL is None:
-        return torch.ones(count).to(dtype)
-    with symccl.use_mem_pool(POOL):
-        return torch.empty(count, dtype=dtype).zero_()
+        return torch.ones(count, device=DEVICE).to(dtype)
+    with MEMORY.use_mem_pool(POOL):
+        return torch.empty(count, dtype=dtype, device=DEVICE).zero_()
 
 
 def start_together():
     """A common moment: a barrier of the library would let ranks go one after the other."""
-    moment = torch.tensor([time.monotonic_ns() + HEAD_START_NS])
+    moment = torch.tensor([time.monotonic_ns() + HEAD_START_NS], device=DEVICE)
     dist.all_reduce(moment, dist.ReduceOp.MAX)
     moment = int(moment)
     while time.monotonic_ns() < moment:
@@ -135,7 +135,7 @@ def measure(op, key, warmup, iterations, first, check, reuse, is_async):
     global CURRENT
     if CURRENT[0] != key:
         CURRENT = (None, None)
-        made = Training(op, RANK, SIZE) if op in MODELS else Task(op, *key[1:], RANK, SIZE, allocate)
+        made = Training(op, RANK, SIZE) if op in MODELS else Task(op, *key[1:], RANK, SIZE, DEVICE, allocate)
         CURRENT = (key, made)
     task = CURRENT[1]
     if op in MODELS:
@@ -160,17 +160,24 @@ def answer(words):
 torch.set_num_threads(1)
 POOL = None
 CURRENT = (None, None)
+DEVICE = "npu" if BACKEND == "hccl" else "cpu"
+MEMORY = None  # whose pools
 if BACKEND == "symccl":
-    import symccl
+    import symccl as MEMORY
+elif BACKEND == "hccl":
+    import symccl.npu as MEMORY
+
+    MEMORY.set_device(RANK % MEMORY.device_count())
 if BACKEND == "fake":
     from torch.testing._internal.distributed.fake_pg import FakeStore
 
     dist.init_process_group("fake", store=FakeStore(), rank=RANK, world_size=SIZE)
 else:
     dist.init_process_group(BACKEND, init_method="file://" + MEETING, rank=RANK, world_size=SIZE)
-if BACKEND == "symccl" and REGISTRATION != "0":
-    POOL = symccl.MemPool()
-    symccl.register_mem_pool(dist.group.WORLD, POOL)
+if MEMORY and REGISTRATION != "0":
+    GROUP = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    POOL = MEMORY.MemPool(GROUP.mem_allocator)
+    GROUP.register_mem_pool(POOL, symm=True)
 
 control = socket.socket(socket.AF_UNIX)
 control.connect("\0" + NAME)
