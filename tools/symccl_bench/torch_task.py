@@ -22,7 +22,7 @@ RECEIVES_ALL = ("all_gather", "all_to_all", "gather", "all_gather_v", "all_to_al
 
 
 class Task:
-    """What Task in task.hpp is, for rank `rank` of `size`; `allocate` makes a tensor of so many elements on `device`."""
+    """What Task in task.hpp is, for rank `rank` of `size`; `allocate` makes a tensor on `device`."""
 
     def __init__(self, op, dtype, reduction, root, count, in_place, rank, size, device, allocate):
         self.op, self.reduction, self.root, self.count = op, reduction, root, count
