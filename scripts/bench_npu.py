@@ -4,9 +4,9 @@
     bench_npu.py [--rounds N] [--check]
 
 Prints for each operation the medians of both, what npu adds, and the ratio, the latter two with the 95 % interval of
-their median over the rounds (by order statistics). Each round times both, in changing order. --check ends with 1 unless
-small operations are less than 1.5 us dearer, and the interval of the ratio at 16 MB holds 1 or lies below it and is
-narrow enough to tell.
+their median over the rounds (by order statistics). Each round times both, in changing order; at 16 MB there are as many
+rounds as make the interval narrower than 5 %, for a minute at most. --check ends with 1 unless small operations are
+less than 1.5 us dearer, and the interval of the ratio at 16 MB holds 1 or lies below it and is that narrow.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import torch
 import symccl.npu  # noqa: F401  (the device)
 
 SMALL_LIMIT = 1.5  # microseconds
-WIDEST = 0.1  # an interval of the ratio at 16 MB
+WIDEST = 0.05  # an interval of the ratio at 16 MB
+LONGEST = 60  # seconds for one operation
 
 
 def operations(device):
@@ -72,14 +73,18 @@ def main():
         calls = 4 if large else 2000
         for operation in (on_cpu[name], on_npu[name]):
             seconds(operation, calls)
-        pairs = []
-        for index in range(arguments.rounds):
-            if index % 2:
-                there = seconds(on_npu[name], calls)
-                pairs.append((seconds(on_cpu[name], calls), there))
-            else:
-                here = seconds(on_cpu[name], calls)
-                pairs.append((here, seconds(on_npu[name], calls)))
+        pairs, until = [], time.monotonic() + LONGEST
+        while True:
+            for index in range(arguments.rounds):
+                if index % 2:
+                    there = seconds(on_npu[name], calls)
+                    pairs.append((seconds(on_cpu[name], calls), there))
+                else:
+                    here = seconds(on_cpu[name], calls)
+                    pairs.append((here, seconds(on_npu[name], calls)))
+            _, low, high = interval([npu / cpu for cpu, npu in pairs])
+            if not large or high - low <= WIDEST or time.monotonic() > until:
+                break
         cpu, npu = (statistics.median(side) * 1e6 for side in zip(*pairs, strict=True))
         added, added_low, added_high = interval([(npu - cpu) * 1e6 for cpu, npu in pairs])
         ratio, low, high = interval([npu / cpu for cpu, npu in pairs])

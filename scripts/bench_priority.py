@@ -3,7 +3,7 @@
 
     torchrun --standalone --nproc_per_node=2 scripts/bench_priority.py
 
-Rank 0 prints, for the slowest rank, the median and the 90th percentile of the small operations and the mean time of the
+Rank 0 prints, for the slowest rank, median, mean and 90th percentile of the small operations and the mean time of the
 bulk transfers. Nothing else should run meanwhile.
 """
 
@@ -18,8 +18,8 @@ BULK_BYTES, SMALL_BYTES = 128 << 20, 64 << 10
 TRANSFERS, SMALL_EACH = 20, 10
 
 
-def measure(group, bulk_group, bulk, small) -> tuple[float, float, float]:
-    """Microseconds: median and 90th percentile of the small operations, mean of the transfers (0 without)."""
+def measure(group, bulk_group, bulk, small) -> tuple[float, ...]:
+    """Microseconds: median, mean and 90th percentile of the small operations, mean of the transfers (0 without)."""
     times, transfers = [], []
     for _ in range(TRANSFERS):
         dist.barrier()
@@ -34,7 +34,8 @@ def measure(group, bulk_group, bulk, small) -> tuple[float, float, float]:
         transfers.append((time.perf_counter() - began) * 1e6 if transfer else 0.0)
     slowest = torch.tensor(times)
     dist.all_reduce(slowest, op=dist.ReduceOp.MAX)
-    return slowest.median().item(), slowest.quantile(0.9).item(), sum(transfers) / len(transfers)
+    small_ones = (slowest.median(), slowest.mean(), slowest.quantile(0.9))
+    return *(one.item() for one in small_ones), sum(transfers) / len(transfers)
 
 
 def main() -> None:
@@ -57,7 +58,7 @@ def main() -> None:
         measure(group, bulk_group, bulk, small)  # warm-up
         rows.append((f"beside bulk, {priority} priority", measure(group, bulk_group, bulk, small)))
     if dist.get_rank() == 0:
-        print(f"{'all_reduce of 64 KiB':<32}{'median us':>12}{'p90 us':>12}{'128 MiB us':>12}")
+        print(f"{'all_reduce of 64 KiB':<32}{'median us':>12}{'mean us':>12}{'p90 us':>12}{'128 MiB us':>12}")
         for name, numbers in rows:
             print(f"{name:<32}" + "".join(f"{number:>12.0f}" for number in numbers))
     dist.destroy_process_group()
