@@ -81,6 +81,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Refused{"--peers torch-floor", "compared with: not without it"},
                     Refused{"--peers hccl", "the peer hccl is what 'torch' is compared with"},
                     Refused{"--async", "--async is for 'symccl-bench torch'"},
+                    Refused{"--sweep-algorithms torch", "not with torch or ddp"},
+                    Refused{"--sweep-algorithms --peers gloo", "not with --peers"},
+                    Refused{"--sweep-algorithms --format csv", "no other --format, no --csv, no --plot"},
+                    Refused{"--sweep-algorithms --plot x.svg", "no other --format, no --csv, no --plot"},
+                    Refused{"--sweep-algorithms all_reduce sendrecv", "sendrecv has no algorithms"},
+                    Refused{"--sweep-algorithms -p 1", "--sweep-algorithms needs 2 ranks"},
                     Refused{"ddp perceptron", "accepted: all transformer convolution"},
                     Refused{"ddp_transformer", "the operation ddp_transformer is not known"},
                     Refused{"plot rows.json", "plot takes a file of results"}, Refused{"--format xml", "format"},
@@ -165,6 +171,40 @@ TEST(SymcclBench, VariantsOfTheLibraryTakeTurnsWithIt) {
                 "assert all(p[\"ratio_low\"] <= p[\"ratio\"] <= p[\"ratio_high\"] for p in r[\"peers\"].values()); "
                 "assert d[\"first_communicator_us\"] > 0");
   EXPECT_EQ(ran.code, 0) << ran.output;
+}
+
+TEST(SymcclBench, SweepMeasuresEveryAlgorithmThatCanRun) {
+  const std::string sweep = "--sweep-algorithms -n 12 --rounds 6 -w 1 ";
+  const Ran ran = judgeJson(
+      sweep + "all_reduce all_to_all -b 512 -e 64K -f 128",
+      "at = lambda op, size: {r[\"algorithm\"]: r for r in d[\"rows\"] if (r[\"operation\"], r[\"size\"]) == (op, "
+      "size)}; "
+      "forms = {\"staged reduce\", \"ring\", \"tree\", \"double tree\", \"halving-doubling\"}; "
+      "assert set(at(\"all_reduce\", 512)) == forms | {\"eager one-shot\"}; "
+      "assert set(at(\"all_reduce\", 65536)) == forms | {\"two-shot\", \"one-shot\"}; "
+      "assert set(at(\"all_to_all\", 65536)) == {\"push\", \"pull\", \"staged move\", \"pairwise\"}; "
+      "assert {r[\"algorithm\"] for r in d[\"rows\"] if r[\"by_self\"]} == "
+      "{\"eager one-shot\", \"two-shot\", \"one-shot\", \"push\", \"pull\"}; "
+      "assert all(r[\"wrong\"] == 0 and r[\"median_us\"] > 0 and r[\"predicted_us\"] > 0 for r in d[\"rows\"]); "
+      "assert all(abs(r[\"measured_over_predicted\"] * r[\"predicted_us\"] / r[\"median_us\"] - 1) < 0.01 for r in "
+      "d[\"rows\"]); "
+      "assert sum(r[\"chosen\"] for r in d[\"rows\"]) == 4 and sum(r[\"best\"] for r in d[\"rows\"]) == 4; "
+      "assert d[\"points\"] == 2 and d[\"chosen_near_best\"] <= 2");
+  EXPECT_EQ(ran.code, 0) << ran.output;
+
+  const Ran table = bench(sweep + "all_gather -b 64K -e 64K");
+  EXPECT_EQ(table.code, 0);
+  for (const char* part : {" push ", " pull ", " ring ", " asked", " chosen", "best", "of 1 points\n"})
+    EXPECT_TRUE(has(table.output, part)) << part << "\n" << table.output;
+  const Ran alone = bench(sweep + "broadcast -R 0 -b 64K -e 64K");
+  EXPECT_EQ(alone.code, 0);
+  EXPECT_TRUE(has(alone.output, "staged move") && has(alone.output, "no choice at any point")) << alone.output;
+}
+
+TEST(SymcclBench, SweepRefusesVariablesThatChooseToo) {
+  const Ran ran = shell("HCCL_ALGO=ring timeout 50 " SYMCCL_BENCH " --sweep-algorithms");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(has(ran.output, "not with HCCL_ALGO")) << ran.output;
 }
 
 TEST(SymcclBench, DrawingsHaveAPanelForEachOperationAndALineForEachLibrary) {

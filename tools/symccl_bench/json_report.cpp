@@ -104,7 +104,7 @@ std::string stateOf(const MachineState& state) {
   return object.text();
 }
 
-std::string textOf(const Row& row) {
+Object taskOf(const Row& row) {
   const Task& task = row.task;
   Object object;
   object.add("operation", traitsOf(task.op).name)
@@ -114,6 +114,36 @@ std::string textOf(const Row& row) {
       .add("type", nameOf(task.type))
       .add("redop", traitsOf(task.op).reduces ? nameOf(task.reduction) : "none")
       .add("root", traitsOf(task.op).rooted ? task.root : -1);
+  return object;
+}
+
+Object& addMachine(Object& object, const Row& row) {
+  return object.raw("before", stateOf(row.before))
+      .raw("after", stateOf(row.after))
+      .add("regime_changed", row.regimeChanged);
+}
+
+// One algorithm of a row of --sweep-algorithms.
+std::string textOf(const Row& row, const Measured& swept) {
+  Object object = taskOf(row);
+  addTimes(object, swept);
+  object.add("path", swept.path)
+      .add("algorithm", swept.algorithm)
+      .add("predicted_us", swept.swept.predictedUs)
+      .add("measured_over_predicted", overPrediction(swept))
+      .add("by_self", swept.swept.bySelf)
+      .add("chosen", &swept == &row.libraries.front())
+      .add("best", swept.swept.best)
+      .add("ratio", swept.ratio.median)
+      .add("ratio_p10", swept.ratio.p10)
+      .add("ratio_p90", swept.ratio.p90)
+      .add("ratio_low", swept.ratioLow)
+      .add("ratio_high", swept.ratioHigh);
+  return addMachine(object, row).text();
+}
+
+std::string textOf(const Row& row) {
+  Object object = taskOf(row);
   if (!row.libraries.front().absent.empty()) object.add("absent", row.libraries.front().absent);
   addTimes(object, row.libraries.front());
   object.add("algbw_gbs", algBandwidth(row))
@@ -122,13 +152,9 @@ std::string textOf(const Row& row) {
       .add("wall_share", wallShare(row))
       .add("time_in_walls", walls(row))
       .add("least_traffic", row.task.leastTraffic())
-      .add("path", row.path)
-      .add("algorithm", row.algorithm)
-      .raw("before", stateOf(row.before))
-      .raw("after", stateOf(row.after))
-      .add("regime_changed", row.regimeChanged)
-      .raw("peers", peersOf(row));
-  return object.text();
+      .add("path", row.libraries.front().path)
+      .add("algorithm", row.libraries.front().algorithm);
+  return addMachine(object, row).raw("peers", peersOf(row)).text();
 }
 
 class JsonReporter : public Reporter {
@@ -137,6 +163,7 @@ class JsonReporter : public Reporter {
 
   void begin(const Run& run) override {
     const Options& options = *run.options;
+    swept_ = options.sweepAlgorithms;
     char host[256] = "";
     (void)::gethostname(host, sizeof host - 1);
     Object head;
@@ -164,18 +191,29 @@ class JsonReporter : public Reporter {
     std::fprintf(out_, "%s, \"rows\": [", text.substr(0, text.size() - 1).c_str());
   }
   void row(const Row& row, const Row*) override {
-    std::fprintf(out_, "%s\n%s", first_ ? "" : ",", textOf(row).c_str());
-    first_ = false;
-    std::fflush(out_);
+    if (!swept_) return line(textOf(row));
+    verdict_.add(row);
+    for (const Measured& each : row.libraries) {
+      if (each.absent.empty()) line(textOf(row, each));
+    }
   }
   void end() override {
-    std::fprintf(out_, "\n]}\n");
+    std::fprintf(out_, "\n]");
+    if (swept_) std::fprintf(out_, ", \"points\": %d, \"chosen_near_best\": %d", verdict_.rows(), verdict_.within());
+    std::fprintf(out_, "}\n");
     std::fflush(out_);
   }
 
  private:
+  void line(const std::string& text) {
+    std::fprintf(out_, "%s\n%s", first_ ? "" : ",", text.c_str());
+    first_ = false;
+    std::fflush(out_);
+  }
+
   std::FILE* out_;
-  bool first_ = true;
+  bool first_ = true, swept_ = false;
+  SweepVerdict verdict_;
 };
 
 }  // namespace

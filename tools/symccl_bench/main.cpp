@@ -63,6 +63,7 @@ std::string problemWith(const Options& options, int ranks, const std::string& la
   if (options.roots.front() >= ranks) {
     return "-r " + std::to_string(options.roots.front()) + ": there are only " + size + " ranks";
   }
+  if (options.sweepAlgorithms && ranks < 2) return "--sweep-algorithms needs 2 ranks: one alone has no algorithms";
   const std::vector<Task> tasks = tasksOf(options, ranks);
   if (tasks.empty()) return "no such reduction of that type: -o with -d leaves nothing to measure";
   for (const Task& task : tasks) {
@@ -84,7 +85,8 @@ class Outputs {
  public:
   explicit Outputs(const Options& options) {
     const bool toFileOnly = options.jsonFile == "-" || options.csvFile == "-" || options.plotFile == "-";
-    if (!toFileOnly) reporters_.push_back(makeReporter(options.format, stdout));
+    const bool sweepTable = options.sweepAlgorithms && options.format == "table";
+    if (!toFileOnly) reporters_.push_back(makeReporter(sweepTable ? "sweep" : options.format, stdout));
     addFile("json", options.jsonFile);
     addFile("csv", options.csvFile);
     addFile("svg", options.plotFile);

@@ -79,7 +79,7 @@ struct Bench::Library {
   std::string name, version;
   std::shared_ptr<Engine> engine;   ///< shared by the variants of the library itself
   std::unique_ptr<PeerGroup> peer;  ///< rank 0
-  std::unique_ptr<Buffers> buffers;
+  std::shared_ptr<Buffers> buffers;
 };
 
 /// What one library's turns of a row have brought.
@@ -87,7 +87,7 @@ struct Bench::Samples {
   std::vector<double> timesNs, medians;  ///< medians: of each turn
   Series more;
   std::uint64_t wrong = 0;
-  std::string absent;
+  std::string absent, path, algorithm;
 
   void add(const BlockResult& result) {
     timesNs.insert(timesNs.end(), result.timesNs.begin(), result.timesNs.end());
@@ -149,9 +149,10 @@ void Bench::addLibraries(Store& store, std::shared_ptr<Communicator> world) {
   if (options_.torch) {
     addPeer("symccl", "symccl");
   } else {
-    ours = makeSymcclEngine(std::move(world), store);
+    ours = makeSymcclEngine(world, store);
     libraries_.push_back({"symccl", "", ours, nullptr, nullptr});
   }
+  if (options_.sweepAlgorithms) addForced(ours, *world, store);
   for (const std::string& name : options_.peers) {
     if (name == "shm-staged") {
       libraries_.push_back({name, "", makeStagedEngine(area_), nullptr, nullptr});
@@ -160,6 +161,14 @@ void Bench::addLibraries(Store& store, std::shared_ptr<Communicator> world) {
     } else {
       for (const std::string& build : buildsOf(name)) addPeer(name, build);
     }
+  }
+}
+
+void Bench::addForced(const std::shared_ptr<Engine>& ours, Communicator& world, Store& store) {
+  sweep_ = std::make_unique<Sweep>(area_, pool_ != nullptr);
+  for (Sweep::Forced& forced : sweep_->forced(options_.ops, world, store, ours)) {
+    if (pool_) orFail(forced.communicator->registerPool(pool_));
+    libraries_.push_back({forced.name, "", std::move(forced.engine), nullptr, nullptr});
   }
 }
 
@@ -175,14 +184,19 @@ void Bench::addPeer(const std::string& name, const std::string& build) {
 Row Bench::run(const Task& task) {
   for (Library& library : libraries_) {
     if (library.engine == nullptr) continue;
+    if (sweep_ && &library != &libraries_.front()) {  // algorithms differ in what they do, not in where
+      library.buffers = libraries_.front().buffers;
+      continue;
+    }
     Task own = task;
     own.inPlace = task.inPlace && library.name != "out-of-place";
-    library.buffers = std::make_unique<Buffers>(own, area_.rank(), library.name == "private" ? nullptr : pool_);
+    library.buffers = std::make_shared<Buffers>(own, area_.rank(), library.name == "private" ? nullptr : pool_);
   }
   Row row = attempt(task);
   if (row.regimeChanged) row = attempt(task);
   area_.barrier(Waiting::brisk);  // nobody frees what another may still read
   for (Library& library : libraries_) library.buffers.reset();
+  if (sweep_ && area_.rank() == 0) sweep_->judge(row);
   return row;
 }
 
@@ -202,10 +216,8 @@ Row Bench::attempt(const Task& task) {
     for (std::size_t i = 0; i < libraries_.size(); ++i) {
       samples[i].add(turn(libraries_[i], task, block));
       if (libraries_[i].engine == nullptr) continue;
-      const std::string path = libraries_[i].engine->path();  // asked after each turn, because variants share it
-      if (i > 0) continue;
-      row.path = path;
-      row.algorithm = libraries_[i].engine->algorithm();
+      samples[i].path = libraries_[i].engine->path();  // asked after each turn, because variants share it
+      samples[i].algorithm = libraries_[i].engine->algorithm();
     }
     block.first += static_cast<std::uint64_t>(block.iterations + block.warmup);
   }
@@ -217,6 +229,8 @@ Row Bench::attempt(const Task& task) {
     measured.name = libraries_[i].name;
     measured.version = libraries_[i].version;
     measured.absent = samples[i].absent;
+    measured.path = samples[i].path;
+    measured.algorithm = samples[i].algorithm;
     measured.wrong = samples[i].wrong;
     measured.timeUs = microseconds(samples[i].timesNs);
     measured.p99Us = quantile(samples[i].timesNs, 0.99) / 1000;

@@ -10,8 +10,16 @@
 #include "symccl_bench/options.hpp"
 #include "symccl_bench/peers.hpp"
 #include "symccl_bench/statistics.hpp"
+#include "symccl_bench/sweep.hpp"
 
 namespace symccl::bench {
+
+/// What --sweep-algorithms adds: each library is an algorithm then.
+struct Swept {
+  double predictedUs = 0;  ///< by the cost model
+  bool bySelf = false;     ///< the library may choose it unasked
+  bool best = false;       ///< the fastest of those
+};
 
 /// Times of one library in one row.
 struct Measured {
@@ -23,12 +31,13 @@ struct Measured {
   Spread ratio;                        ///< of its time to the first library's, by round; the first one's is 1
   double ratioLow = 0, ratioHigh = 0;  ///< the interval in which the median of these ratios lies (medianInterval())
   std::vector<std::pair<std::string, Spread>> moreUs;  ///< Series of BlockResult, in microseconds
+  std::string path, algorithm;                         ///< how the last call's data travelled; not of peers
+  Swept swept;
 };
 
 struct Row {
   Task task;
   std::vector<Measured> libraries;  ///< the one that is measured first, then its peers
-  std::string path, algorithm;
   MachineState before, after;
   bool regimeChanged = false;  ///< the line hand-off changed by a factor of 2, also when the row was repeated
 };
@@ -44,6 +53,7 @@ class Bench {
   struct Library;
   struct Buffers;
   struct Samples;
+  void addForced(const std::shared_ptr<Engine>& ours, Communicator& world, Store& store);
   void addLibraries(Store& store, std::shared_ptr<Communicator> world);
   void addPeer(const std::string& name, const std::string& build);
   Row attempt(const Task& task);
@@ -54,6 +64,7 @@ class Bench {
   const Options& options_;
   Machine machine_;
   std::shared_ptr<Pool> pool_;
+  std::unique_ptr<Sweep> sweep_;  ///< null: peers or nothing beside the library
   std::vector<Library> libraries_;
 };
 

@@ -6,12 +6,14 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/environment.hpp"
 #include "base/version.hpp"
 #include "kernels/kernels.hpp"
 #include "symccl_bench/area.hpp"
 #include "symccl_bench/byte_size.hpp"
 #include "symccl_bench/failure.hpp"
 #include "symccl_bench/peers.hpp"
+#include "symccl_bench/sweep.hpp"
 
 namespace symccl::bench {
 
@@ -150,7 +152,10 @@ void addOptions(CLI::App& app, Words& words, Options& options) {
   app.add_flag("--async", options.async,
                "torch: time until the call returns, until its end, and what of it is exposed");
   app.add_option("--peers", words.peers, "Interleave with " + peerNames());
-  app.add_option("--rounds", options.rounds, "Turns that each library takes, with peers [5]")
+  app.add_flag("--sweep-algorithms", options.sweepAlgorithms,
+               "Measure every algorithm that can run, beside what the cost model predicts and what is chosen; below "
+               "4 KiB the size decides on one form, which stands beside those that can only be asked for");
+  app.add_option("--rounds", options.rounds, "Turns that each library takes, with peers or algorithms [5]")
       ->check(CLI::Range(1, 1000));
   app.add_option("--bind", options.bind, "0: let the ranks that we start move between CPUs [1]");
   app.add_option("--python", options.python, "Interpreter that has torch, for gloo, torch and ddp");
@@ -190,6 +195,22 @@ void checkTogether(const Options& options, bool training) {
   if (options.async && (!options.torch || training)) throw Failure("--async is for 'symccl-bench torch'");
 }
 
+void checkSweep(const Options& options) {
+  if (options.torch) throw Failure("--sweep-algorithms is for the C++ interface: not with torch or ddp");
+  if (!options.peers.empty()) throw Failure("--sweep-algorithms compares SymCCL with itself: not with --peers");
+  if ((options.format != "table" && options.format != "json") || !options.csvFile.empty() || !options.plotFile.empty())
+    throw Failure("--sweep-algorithms has a table and JSON: no other --format, no --csv, no --plot");
+  for (Op op : options.ops) {
+    if (!kindOf(op)) throw Failure(std::string("--sweep-algorithms: ") + traitsOf(op).name + " has no algorithms");
+  }
+  const Environment& said = environment();
+  if (!said.algorithm.empty() || said.ringThreshold || said.treeThreshold) {
+    throw Failure(
+        "--sweep-algorithms asks for each algorithm itself: not with HCCL_ALGO, HCCL_RING_THRESHOLD or "
+        "HCCL_TREE_THRESHOLD");
+  }
+}
+
 void understand(Options& options, const Words& words, bool hasFactor) {
   const std::string first = words.what.empty() ? "" : words.what.front();
   if (first == "compare" || first == "plot") {
@@ -208,6 +229,7 @@ void understand(Options& options, const Words& words, bool hasFactor) {
   options.sizes = sizesOf(words, hasFactor);
   options.peers = peersOf(words.peers);
   checkTogether(options, first == "ddp");
+  if (options.sweepAlgorithms) checkSweep(options);
 }
 
 }  // namespace

@@ -26,6 +26,7 @@ struct Options {
   bool reuseBuffers = false;
   bool inPlace = false;
   std::vector<std::string> peers;
+  bool sweepAlgorithms = false;
   bool bind = true;    ///< each rank to a CPU of its own, where there are enough and we start them
   bool bound = false;  ///< whether this was done
   std::string python;  ///< of the peers that run in torch

@@ -94,15 +94,13 @@ class CsvReporter : public Reporter {
   void row(const Row& row, const Row*) override {
     for (const Measured& library : row.libraries) {
       if (!library.absent.empty()) continue;
-      const bool own = &library == &row.libraries.front();
-      std::fprintf(out_,
-                   "%s,%s,%d,%d,%zu,%zu,%s,%s,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%llu,%s,%s,%.3f,%.1f,%d,%s,%s\n",
-                   traitsOf(row.task.op).name, library.name.c_str(), ranks_, row.task.inPlace, row.task.bytes(),
-                   row.task.count, nameOf(row.task.type), reductionOf(row), rootOf(row), library.timeUs.median,
-                   library.timeUs.p10, library.timeUs.p90, library.p99Us, library.ratio.median, library.ratio.p10,
-                   library.ratio.p90, static_cast<unsigned long long>(library.wrong), own ? row.path.c_str() : "",
-                   own ? row.algorithm.c_str() : "", wallUs(row), row.before.handOffNs, row.regimeChanged,
-                   more(library, "issue").c_str(), more(library, "exposed").c_str());
+      std::fprintf(
+          out_, "%s,%s,%d,%d,%zu,%zu,%s,%s,%d,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%.3f,%llu,%s,%s,%.3f,%.1f,%d,%s,%s\n",
+          traitsOf(row.task.op).name, library.name.c_str(), ranks_, row.task.inPlace, row.task.bytes(), row.task.count,
+          nameOf(row.task.type), reductionOf(row), rootOf(row), library.timeUs.median, library.timeUs.p10,
+          library.timeUs.p90, library.p99Us, library.ratio.median, library.ratio.p10, library.ratio.p90,
+          static_cast<unsigned long long>(library.wrong), library.path.c_str(), library.algorithm.c_str(), wallUs(row),
+          row.before.handOffNs, row.regimeChanged, more(library, "issue").c_str(), more(library, "exposed").c_str());
     }
     std::fflush(out_);
   }
@@ -135,6 +133,19 @@ double wallShare(const Row& row) {
 
 double walls(const Row& row) { return wallUs(row) > 0 ? row.libraries.front().timeUs.median / wallUs(row) : 0; }
 
+void describeRun(std::FILE* out, const Run& run) {
+  const Options& options = *run.options;
+  std::fprintf(out, "# %d ranks%s, %s; %s%s buffers%s; %d iterations%s; %s\n", run.ranks,
+               options.bound ? ", each on a CPU of its own" : "", processorName().c_str(),
+               options.async   ? "torch.distributed, asynchronous, "
+               : options.torch ? "torch.distributed, "
+                               : "",
+               options.registration > 0 ? "registered" : "private",
+               options.reuseBuffers ? " REUSED between iterations (flattering)" : " written before and read after each",
+               options.iterations, options.check ? ", data checked" : ", data NOT checked",
+               "times are those of the slowest rank");
+}
+
 std::string processorName() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);) {
@@ -150,6 +161,7 @@ std::unique_ptr<Reporter> makeReporter(const std::string& format, std::FILE* out
   if (format == "csv") return std::make_unique<CsvReporter>(out);
   if (format == "json") return makeJsonReporter(out);
   if (format == "svg") return makePlotReporter(out);
+  if (format == "sweep") return makeSweepReporter(out);
   return makeTableReporter(out);
 }
 

@@ -27,11 +27,12 @@ class Reporter {
   virtual void end() {}
 };
 
-/// `format` as in --format, or "svg"; writes to `out`, which stays open.
+/// `format` as in --format, "svg", or "sweep" for the table of --sweep-algorithms; writes to `out`, which stays open.
 std::unique_ptr<Reporter> makeReporter(const std::string& format, std::FILE* out);
 std::unique_ptr<Reporter> makeTableReporter(std::FILE* out);
 std::unique_ptr<Reporter> makeJsonReporter(std::FILE* out);
 std::unique_ptr<Reporter> makePlotReporter(std::FILE* out);
+std::unique_ptr<Reporter> makeSweepReporter(std::FILE* out);
 
 /// GB/s, 10^9 bytes; 0 where there is no time or no data.
 double algBandwidth(const Row& row);
@@ -43,6 +44,9 @@ double wallShare(const Row& row);
 double walls(const Row& row);
 /// Wall before and after, averaged.
 double wallUs(const Row& row);
+
+/// The first line of a table: ranks, buffers, iterations.
+void describeRun(std::FILE* out, const Run& run);
 
 /// The processor's name, for a report's head.
 std::string processorName();

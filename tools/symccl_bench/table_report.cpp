@@ -15,17 +15,7 @@ class TableReporter : public Reporter {
   explicit TableReporter(std::FILE* out) : out_(out) {}
 
   void begin(const Run& run) override {
-    const Options& options = *run.options;
-    std::fprintf(
-        out_, "# %d ranks%s, %s; %s%s buffers%s; %d iterations%s; %s\n", run.ranks,
-        options.bound ? ", each on a CPU of its own" : "", processorName().c_str(),
-        options.async   ? "torch.distributed, asynchronous, "
-        : options.torch ? "torch.distributed, "
-                        : "",
-        options.registration > 0 ? "registered" : "private",
-        options.reuseBuffers ? " REUSED between iterations (flattering)" : " written before and read after each",
-        options.iterations, options.check ? ", data checked" : ", data NOT checked",
-        "times are those of the slowest rank");
+    describeRun(out_, run);
     std::fprintf(
         out_,
         "# membw: the least bytes that all ranks must move, per time; %%wall: of the rate of streaming copies by"
@@ -99,7 +89,8 @@ class TableReporter : public Reporter {
                  task.bytes(), task.count, nameOf(task.type), traitsOf(task.op).reduces ? nameOf(task.reduction) : "-",
                  root, measured.timeUs.median, measured.timeUs.p10, measured.p99Us, algBandwidth(row),
                  busBandwidth(row), memBandwidth(row), share, over, static_cast<unsigned long long>(measured.wrong),
-                 row.path.empty() ? "-" : row.path.c_str(), row.algorithm.empty() ? "-" : row.algorithm.c_str(), line);
+                 measured.path.empty() ? "-" : measured.path.c_str(),
+                 measured.algorithm.empty() ? "-" : measured.algorithm.c_str(), line);
   }
 
   void peer(const Measured& library) {
