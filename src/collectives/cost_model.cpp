@@ -56,7 +56,7 @@ std::uint64_t assumedStreaming() {
   __builtin_cpu_init();
   if (__builtin_cpu_is("amd")) return StoreTuner::kLeast;
 #endif
-  return StoreTuner::kMost;
+  return StoreTuner::kLarge;
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ Status oneShot(Round& round) {
       sources.push_back(source);
     }
     void* result = layout.incoming(round.rank());
-    if (Status status = round.reduce(sources, {&result, 1}, round.operation().count, Round::storesFor(bytes)); !status)
-      return status;
+    const Round::TimedStores stores(round, Round::Outputs::own, bytes);
+    if (Status status = round.reduce(sources, {&result, 1}, round.operation().count, stores); !status) return status;
   }
   if (!rooted) return round.stepAll();
   round.step();

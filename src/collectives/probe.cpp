@@ -159,7 +159,7 @@ class Probe {
     bool known = false;
     for (std::size_t i = CostModel::kSizes.size(); i-- > 0;) {
       if (pushed_[i] == 0 || streamed_[i] == 0) continue;  // the time did not suffice
-      if (!known) from = StoreTuner::kMost;
+      if (!known) from = StoreTuner::kLarge;
       known = true;
       if (streamed_[i] * 10 < pushed_[i] * 9) from = i == 0 ? StoreTuner::kLeast : CostModel::kSizes[i];
     }

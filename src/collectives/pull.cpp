@@ -12,7 +12,7 @@ Status pull(Round& round) {
   const Layout& layout = round.layout;
   std::size_t all = 0;
   for (int peer = 0; peer < round.size(); ++peer) all += layout.bytesFrom(peer);
-  const Stores stores = Round::storesFor(all);
+  const Round::TimedStores stores(round, Round::Outputs::own, all);
   for (int k = 0; k < round.size(); ++k) {
     const int peer = round.rotated(k);
     const std::size_t bytes = layout.bytesFrom(peer);

@@ -16,7 +16,7 @@ Status deliver(Round& round) {
   targets.clear();
   std::size_t all = 0;
   for (int peer = 0; peer < round.size(); ++peer) all += layout.bytesTo(peer);
-  const Round::ToPeers timed(round, all);
+  const Round::TimedStores stores(round, Round::Outputs::peers, all);
   for (int k = 0; k < round.size(); ++k) {
     const int peer = round.rotated(k);
     const std::size_t bytes = layout.bytesTo(peer);
@@ -25,13 +25,13 @@ Status deliver(Round& round) {
     round.populate(peer, target, bytes);
     if (layout.sameForAll()) {
       if (target != layout.outgoing(peer)) targets.push_back(target);
-    } else if (Status status = round.copy(target, layout.outgoing(peer), bytes, timed.stores()); !status) {
+    } else if (Status status = round.copy(target, layout.outgoing(peer), bytes, stores); !status) {
       return status;
     }
   }
   if (targets.empty()) return {};
   const int any = round.rotated(1);
-  return round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), timed.stores());
+  return round.copyToAll(targets, layout.outgoing(any), layout.bytesTo(any), stores);
 }
 
 }  // namespace

@@ -42,18 +42,16 @@ std::optional<Stores> askedStores() {
 
 }  // namespace
 
-Stores Round::storesFor(std::size_t bytes) {
-  return askedStores().value_or(bytes >= StoreTuner::kMost ? Stores::streaming : Stores::ordinary);
-}
-
-Round::ToPeers::ToPeers(Round& round, std::size_t bytes)
-    : tuner_(round.moving_.toPeers),
+Round::TimedStores::TimedStores(Round& round, Outputs outputs, std::size_t bytes)
+    : tuner_(outputs == Outputs::peers ? round.moving_.toPeers : round.moving_.toOwn),
+      kind_(round.operation().kind),
       bytes_(bytes),
       timed_(StoreTuner::tunes(bytes) && !askedStores()),
-      stores_(timed_ ? tuner_.choose(bytes) : storesFor(bytes)) {}
+      stores_(timed_ ? tuner_.choose(kind_, bytes)
+                     : askedStores().value_or(bytes < StoreTuner::kLeast ? Stores::ordinary : Stores::streaming)) {}
 
-Round::ToPeers::~ToPeers() {
-  if (timed_) tuner_.took(bytes_, stores_, Deadline::Clock::now() - start_);
+Round::TimedStores::~TimedStores() {
+  if (timed_) tuner_.took(kind_, bytes_, stores_, Deadline::Clock::now() - start_);
 }
 
 Status Round::stepAll() {

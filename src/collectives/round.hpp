@@ -35,7 +35,7 @@ struct Scratch {
 
 /// How this rank moves bytes; its own affair. Kept by the lane.
 struct Moving {
-  StoreTuner toPeers;
+  StoreTuner toPeers, toOwn;
   int threads;    ///< for a large operation
   bool givesWay;  ///< to operations of high priority
 };
@@ -74,20 +74,21 @@ class Round {
   Status awaitAll() { return group_.awaitSteps(group_.steps(), doing_, deadline_); }
   Status await(int peer) { return group_.awaitStep(peer, group_.steps(), doing_, deadline_); }
 
-  /// How to store results of an operation that writes `bytes` to each output, where this rank reads them next.
-  static Stores storesFor(std::size_t bytes);
-  /// The same for outputs of peers, whose caches hold the lines. For its lifetime the stores are timed, where that may
-  /// change the next choice.
-  class ToPeers {
+  /// Whose memory an operation writes to: this rank's, which reads it next, or that of others, whose caches hold it.
+  enum class Outputs : unsigned char { own, peers };
+  /// How to store the results of an operation that writes `bytes` to each output. For its lifetime the stores are
+  /// timed, where that may change the next choice.
+  class TimedStores {
    public:
-    ToPeers(Round& round, std::size_t bytes);
-    ToPeers(const ToPeers&) = delete;
-    ToPeers& operator=(const ToPeers&) = delete;
-    ~ToPeers();
-    Stores stores() const { return stores_; }
+    TimedStores(Round& round, Outputs outputs, std::size_t bytes);
+    TimedStores(const TimedStores&) = delete;
+    TimedStores& operator=(const TimedStores&) = delete;
+    ~TimedStores();
+    operator Stores() const { return stores_; }
 
    private:
     StoreTuner& tuner_;
+    const Kind kind_;
     const std::size_t bytes_;
     const bool timed_;
     const Stores stores_;

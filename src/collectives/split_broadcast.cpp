@@ -23,8 +23,8 @@ Status splitBroadcast(Round& round) {
     targets.push_back(target);
   }
   if (!targets.empty()) {
-    const Round::ToPeers timed(round, layout.countBytes());
-    if (Status status = round.copyToAll(targets, source, part.count(), timed.stores()); !status) return status;
+    const Round::TimedStores stores(round, Round::Outputs::peers, layout.countBytes());
+    if (Status status = round.copyToAll(targets, source, part.count(), stores); !status) return status;
   }
   return round.stepAll();
 }

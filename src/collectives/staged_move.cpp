@@ -16,7 +16,7 @@ Status stagedMove(Round& round) {
   const StagedPieces pieces(round);
   std::size_t all = 0;
   for (int peer = 0; peer < round.size(); ++peer) all += layout.bytesFrom(peer);
-  const Stores stores = Round::storesFor(all);
+  const Round::TimedStores stores(round, Round::Outputs::own, all);
   std::uint64_t& slice = round.scratch().slice;
   for (std::size_t offset = 0; offset < pieces.largest(); offset += pieces.chunk()) {
     ++slice;

@@ -22,7 +22,7 @@ class StagedReduce {
         send_(static_cast<const std::byte*>(round.operation().send)),
         receives_(round.operation().kind == Kind::allReduce || round.rank() == round.operation().root),
         recv_(receives_ ? static_cast<std::byte*>(round.operation().recv) : nullptr),
-        stores_(Round::storesFor(count_ * element_)) {}
+        stores_(round, Round::Outputs::own, count_ * element_) {}
 
   Status run() {
     std::uint64_t& slice = round_.scratch().slice;
@@ -88,7 +88,7 @@ class StagedReduce {
   const std::byte* const send_;
   const bool receives_;
   std::byte* const recv_;
-  const Stores stores_;
+  const Round::TimedStores stores_;
 };
 
 }  // namespace

@@ -13,7 +13,7 @@ Status stagedReduceScatter(Round& round) {
   const StagedPieces pieces(round);
   const std::size_t element = sizeOf(round.operation().type);
   const std::size_t bytes = layout.bytesFrom(round.rank());
-  const Stores stores = Round::storesFor(bytes);
+  const Round::TimedStores stores(round, Round::Outputs::own, bytes);
   auto& sources = round.scratch().pieces;
   std::uint64_t& slice = round.scratch().slice;
   for (std::size_t offset = 0; offset < pieces.largest(); offset += pieces.chunk()) {

@@ -47,14 +47,11 @@ Status twoShot(Round& round) {
   }
   const bool toPeers = !scattered && (targets.size() > 1 || !outputAt(round, round.rank()));
   const std::size_t all = scattered ? count * element * static_cast<std::size_t>(round.size()) : count * element;
-  Status status;
-  if (toPeers) {
-    const Round::ToPeers timed(round, all);
-    status = round.reduce(sources, targets, part.count(), timed.stores());
-  } else {
-    status = round.reduce(sources, targets, part.count(), Round::storesFor(all));
+  {
+    const Round::TimedStores stores(round, toPeers ? Round::Outputs::peers : Round::Outputs::own, all);
+    if (Status status = round.reduce(sources, targets, part.count(), stores); !status) return status;
   }
-  return status ? round.stepAll() : status;
+  return round.stepAll();
 }
 
 Work twoShotWork(const Situation& s) {

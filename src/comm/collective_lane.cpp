@@ -19,7 +19,7 @@ CollectiveLane::CollectiveLane(Group& group, const SegmentSet& registered, const
       rules_(rules),
       moving_{
           group.size() > group.identity().cpus ? StoreTuner::forSharedCpus() : StoreTuner(rules.costs.streamToPeers),
-          rules.threads, !rules.highPriority} {
+          StoreTuner(StoreTuner::kLarge), rules.threads, !rules.highPriority} {
   calls_.resize(static_cast<std::size_t>(group.size()));
 }
 
