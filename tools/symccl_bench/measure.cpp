@@ -278,7 +278,7 @@ BlockResult Bench::runHere(Library& library, const Task& task, const Block& bloc
   for (int i = 0; i < all; ++i) {
     const std::uint64_t iteration = block.first + static_cast<std::uint64_t>(i);
     if (i == 0 || !block.reuseBuffers) pattern.write(buffers.send, buffers.recv, iteration);
-    area_.startTogether();
+    block.reuseBuffers ? area_.barrier(Waiting::brisk) : area_.startTogether();
     const Clock::time_point began = Clock::now();
     engine.run();
     const double time = std::chrono::duration<double, std::nano>(Clock::now() - began).count();
