@@ -14,10 +14,10 @@
 namespace symccl {
 namespace {
 
-// Ranks use memory alike, so what they need at the same time lies at the same offset of each heap. AMD's processors find
-// the way of their first-level cache by a hash of the linear address, bits 12 to 27 (Lipp et al., "Take A Way", 2020):
-// lines whose addresses differ above only drive each other out, and reading 8 heaps took twice as long. So each window
-// starts a granule further than a round distance.
+// Ranks use memory alike, so what they need at the same time lies at the same offset of each heap. AMD's processors
+// find the way of their first-level cache by a hash of the linear address, bits 12 to 27 (Lipp et al., "Take A Way",
+// 2020): lines whose addresses differ above only drive each other out, and reading 8 heaps took twice as long. So each
+// window starts a granule further than a round distance.
 constexpr std::uintptr_t kSkew = kGranule;
 
 #ifdef SYMCCL_THREAD_SANITIZER
