@@ -82,12 +82,11 @@ def main():
                 else:
                     here = seconds(on_cpu[name], calls)
                     pairs.append((here, seconds(on_npu[name], calls)))
-            _, low, high = interval([npu / cpu for cpu, npu in pairs])
+            ratio, low, high = interval([npu / cpu for cpu, npu in pairs])
             if not large or high - low <= WIDEST or time.monotonic() > until:
                 break
         cpu, npu = (statistics.median(side) * 1e6 for side in zip(*pairs, strict=True))
         added, added_low, added_high = interval([(npu - cpu) * 1e6 for cpu, npu in pairs])
-        ratio, low, high = interval([npu / cpu for cpu, npu in pairs])
         print(
             f"{name:<22}{cpu:>9.2f}{npu:>9.2f}{added:>10.2f} [{added_low:.2f}, {added_high:.2f}]".ljust(68)
             + f"{ratio:>8.3f} [{low:.3f}, {high:.3f}]"

@@ -15,8 +15,8 @@ inline constexpr int kDevices = 64;
 std::byte* windowAddress(int ordinal);
 
 /// Maps the first `bytes` of a memfd, readable and writable, at the window of `ordinal` if that range is free, else
-/// anywhere. Left out of core dumps, which would allocate every page. Code::memory if the address space is too small
-/// for it, Code::system else.
+/// anywhere at a whole granule. Left out of core dumps, which would allocate every page. Code::memory if the address
+/// space is too small for it, Code::system else.
 Result<std::byte*> mapAtWindow(int descriptor, int ordinal, std::size_t bytes);
 
 }  // namespace symccl

@@ -20,6 +20,7 @@
 #include "memory/granules.hpp"
 #include "memory/heap.hpp"
 #include "memory/pages.hpp"
+#include "memory/window.hpp"
 
 namespace symccl::info {
 namespace {
@@ -80,19 +81,14 @@ std::string probePopulate() {
 
 namespace {
 
-// As for a granule of a heap: at a multiple of its size.
 std::string canMakeHuge() {
   if (!environment().hugePages) return "no, SYMCCL_HUGE_PAGES is 0";
   const FileDescriptor memory = probeMemory();
   if (!memory) return refused("memfd_create");
-  void* const room = ::mmap(nullptr, 2 * kGranule, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return refused("mmap");
-  const auto address = reinterpret_cast<std::uintptr_t>(room);
-  auto* const granule = static_cast<std::byte*>(room) + (roundUp(address, kGranule) - address);
-  void* const mapped = ::mmap(granule, kGranule, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, memory.get(), 0);
-  const bool can = mapped != MAP_FAILED && makeHuge(granule, 0, kGranule);
-  const std::string answer = can ? "yes" : refused("MADV_COLLAPSE");
-  ::munmap(room, 2 * kGranule);
+  const Result<std::byte*> mapped = mapAtWindow(memory.get(), 0, kBytes);
+  if (!mapped) return "no: " + mapped.error().message();
+  const std::string answer = makeHuge(*mapped, 0, kBytes) ? "yes" : refused("MADV_COLLAPSE");
+  ::munmap(*mapped, kBytes);
   return answer;
 }
 
